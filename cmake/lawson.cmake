@@ -1,0 +1,57 @@
+# The one build helper: compiler flags and lw_library()/lw_test().
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+option(LW_WERROR "Warnings are errors" OFF)
+set(LW_SANITIZE "" CACHE STRING "address,undefined | thread | fuzzer")
+find_program(LW_CCACHE ccache)
+if(LW_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${LW_CCACHE})
+endif()
+
+add_compile_options(-Wall -Wextra -Wconversion -Wshadow -Wno-sign-conversion
+                    -Wstrict-prototypes -fno-math-errno)
+# Results are defined operation by operation (docs/numerics.md).
+add_compile_options(-ffp-contract=off)
+if(LW_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(LW_SANITIZE)
+  add_compile_options(-fsanitize=${LW_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${LW_SANITIZE})
+endif()
+
+# lw_library(NAME SOURCES a.c b.c [LIBS other ...]): a stage of the compiler. The
+# include root is src/, so that includes name the folder they reach into.
+function(lw_library name)
+  cmake_parse_arguments(A "" "" "SOURCES;LIBS" ${ARGN})
+  add_library(lw_${name} STATIC ${A_SOURCES})
+  target_include_directories(lw_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src
+                                               ${PROJECT_SOURCE_DIR}/include)
+  foreach(lib ${A_LIBS})
+    if(TARGET lw_${lib} OR lib MATCHES "^(base|hlo|reader|trace|target|math|lib|interp|passes|kernel|fusion|plan|codegen|runtime|driver)$")
+      target_link_libraries(lw_${name} PUBLIC lw_${lib})
+    else()
+      target_link_libraries(lw_${name} PUBLIC ${lib})
+    endif()
+  endforeach()
+endfunction()
+
+# lw_test(NAME SOURCES a.c LIBS hlo ...): a cmocka unit test run by ctest.
+function(lw_test name)
+  cmake_parse_arguments(A "" "" "SOURCES;LIBS" ${ARGN})
+  add_executable(test_${name} ${A_SOURCES})
+  foreach(lib ${A_LIBS})
+    target_link_libraries(test_${name} PRIVATE lw_${lib})
+  endforeach()
+  target_link_libraries(test_${name} PRIVATE cmocka m)
+  target_compile_definitions(test_${name} PRIVATE
+    LW_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+  add_test(NAME ${name} COMMAND test_${name})
+endfunction()
