@@ -80,16 +80,13 @@ static inline bool lw_next_index(int32_t rank, const int64_t *dims,
   return false;
 }
 
-/* An error about an instruction: "name (opcode, line N): ...". */
-lw_status lw_inst_error(lw_code code, const lw_inst *i, const char *fmt, ...)
-    LW_PRINTF(3, 4);
-
 /* ---- computations (interp.c) ---- */
 /* Evaluates c; takes over one reference to each argument. */
 LW_MUST_USE lw_status lw_eval_comp(lw_eval *e, const lw_comp *c,
                                    lw_val **args, int n_args, lw_val **out);
 /* Evaluates one instruction. Operands keep their references unless a function
- * takes one by setting the slot to NULL (in-place updates). */
+ * takes one by setting the slot to NULL (in-place updates). Functions of a
+ * family report plain errors; this one puts the instruction's name before. */
 LW_MUST_USE lw_status lw_eval_inst(lw_eval *e, const lw_inst *i, lw_val **ops,
                                    lw_val **out);
 
@@ -107,6 +104,8 @@ LW_MUST_USE lw_status lw_prog_run(lw_eval *e, lw_prog *p, int64_t n,
                                   const void *const *in, void *const *out);
 
 /* ---- opcode families ---- */
+lw_elem_op lw_elem_of_inst(const lw_eval *e, const lw_inst *i,
+                           const lw_prim in[3]);
 #define LW_EVAL_FN(name)                                                       \
   LW_MUST_USE lw_status name(lw_eval *e, const lw_inst *i, lw_val **ops,       \
                              lw_val **out)

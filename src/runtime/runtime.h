@@ -1,0 +1,45 @@
+/* Running a compiled plan: memory, threads, execution. */
+#ifndef LW_RUNTIME_RUNTIME_H
+#define LW_RUNTIME_RUNTIME_H
+
+#include "lawson/kernel_abi.h"
+#include "plan/plan.h"
+
+typedef struct lw_pool lw_pool; /* worker threads; spin, then park */
+LW_MUST_USE lw_status lw_pool_new(int n_threads, lw_pool **out);
+void lw_pool_free(lw_pool *p);
+int lw_pool_threads(const lw_pool *p);
+
+/* 64-byte aligned; huge-page advised when large. NULL when out of memory. */
+void *lw_buffer_alloc(int64_t bytes);
+void lw_buffer_free(void *p, int64_t bytes);
+
+typedef struct lw_executable lw_executable;
+/* The plan and the code must outlive the executable. code[k] belongs to
+ * plan->kernels[k]. */
+LW_MUST_USE lw_status lw_executable_new(const lw_plan *plan,
+                                        const lw_kernel_code *code,
+                                        lw_executable **out);
+void lw_executable_free(lw_executable *e);
+
+typedef struct {
+  lw_pool *pool; /* NULL: one thread, the caller's */
+  uint64_t seed;
+  bool flush_denormals;
+  int64_t replica_id, partition_id;
+} lw_run_options;
+
+typedef struct {
+  int64_t temp_bytes, output_bytes, constant_bytes, kernels_launched;
+} lw_run_stats;
+
+/* params[i]: parameter leaves, row-major dense in literal element format,
+ * 64-byte aligned; donated ones (plan->output_alias) are overwritten and
+ * become outputs. outputs[i]: set to buffers from lw_buffer_alloc that the
+ * caller frees (an aliased one is the parameter's own buffer). */
+LW_MUST_USE lw_status lw_executable_run(lw_executable *e, void *const *params,
+                                        void **outputs,
+                                        const lw_run_options *options,
+                                        lw_run_stats *stats);
+
+#endif
