@@ -98,6 +98,10 @@ LW_MUST_USE lw_status lw_prog_get(lw_eval *e, const lw_comp *c, lw_prog **out);
 int lw_prog_params(const lw_prog *p);
 int lw_prog_results(const lw_prog *p);
 lw_prim lw_prog_result_type(const lw_prog *p, int i);
+lw_prim lw_prog_param_type(const lw_prog *p, int i);
+/* The program of one binary op on scalars of one type. */
+LW_MUST_USE lw_status lw_prog_binary(lw_eval *e, lw_opcode op, lw_prim type,
+                                     lw_prog **out);
 /* in[k]: n contiguous elements of parameter k's type; out[r] likewise, and may
  * be one of the inputs. */
 LW_MUST_USE lw_status lw_prog_run(lw_eval *e, lw_prog *p, int64_t n,
@@ -131,7 +135,7 @@ LW_EVAL_FN(lw_eval_dynamic_reshape);
 /* gather.c */
 LW_EVAL_FN(lw_eval_gather);
 LW_EVAL_FN(lw_eval_scatter);
-/* reduce.c, window.c */
+/* reduce.c; window.c */
 LW_EVAL_FN(lw_eval_reduce);
 LW_EVAL_FN(lw_eval_scan);
 LW_EVAL_FN(lw_eval_reduce_window);
@@ -164,6 +168,12 @@ LW_EVAL_FN(lw_eval_collective);
 void lw_permute(const lw_val *v, const int64_t *perm, void *out);
 void lw_permute_raw(int32_t rank, const int64_t *dims, const int64_t *perm,
                     int esize, const void *src, void *dst);
+/* Copies an array walked over dims with byte strides on both sides. */
+void lw_copy_strided(int32_t rank, const int64_t *dims, int64_t esize,
+                     char *dst, const int64_t *dst_strides, const char *src,
+                     const int64_t *src_strides);
+/* lw_strides in bytes. */
+void lw_byte_strides(const lw_shape *s, int64_t *strides);
 /* One elementwise operation over n elements: types as given. */
 LW_MUST_USE lw_status lw_elem_apply(lw_eval *e, lw_opcode op, lw_prim in,
                                     lw_prim out, int64_t n, const void *a,

@@ -142,7 +142,6 @@ static void alloc_regs(lw_eval *e, lw_prog *p) {
   p->ptrs = LW_NEW_ARRAY(e->arena, void *, p->n_regs + 1);
   for (int32_t r = 0; r < p->n_regs; r++) {
     size_t size = (size_t)lw_prim_bytes(p->reg_types.data[r]);
-    if (r < p->n_params) continue;
     p->regs[r] = lw_arena_alloc(e->arena, size * LANES);
     for (int k = 0; p->consts.data[r] && k < LANES; k++)
       memcpy(p->regs[r] + (size_t)k * size, p->consts.data[r], size);
@@ -228,6 +227,36 @@ lw_status lw_prog_get(lw_eval *e, const lw_comp *c, lw_prog **out) {
   return NULL;
 }
 
+lw_status lw_prog_binary(lw_eval *e, lw_opcode op, lw_prim type,
+                         lw_prog **out) {
+  lw_prog *p = LW_NEW(e->arena, lw_prog);
+  step s = {.in = {0, 1, -1}, .out = 2};
+  s.op = lw_elem_make(op, type, type, LW_PRIM_INVALID, type);
+  s.op.flush_denormals = e->opt.flush_denormals;
+  LW_TRY(lw_elem_resolve(&s.op, &s.fn));
+  p->scalar = true;
+  p->n_params = 2;
+  p->n_results = 1;
+  p->n_regs = 3;
+  p->param_types = LW_NEW_ARRAY(e->arena, lw_prim, 3);
+  p->param_types[0] = p->param_types[1] = p->param_types[2] = type;
+  p->result_types = &p->param_types[2];
+  p->result_regs = LW_NEW(e->arena, int32_t);
+  p->result_regs[0] = 2;
+  for (int k = 0; k < 3; k++) {
+    lw_vec_push(&p->reg_types, type);
+    lw_vec_push(&p->consts, NULL);
+  }
+  lw_vec_push(&p->steps, s);
+  alloc_regs(e, p);
+  settle(e, p);
+  *out = p;
+  return NULL;
+}
+
+lw_prim lw_prog_param_type(const lw_prog *p, int i) {
+  return p->param_types[i];
+}
 int lw_prog_params(const lw_prog *p) { return p->n_params; }
 int lw_prog_results(const lw_prog *p) { return p->n_results; }
 lw_prim lw_prog_result_type(const lw_prog *p, int i) {
@@ -236,11 +265,7 @@ lw_prim lw_prog_result_type(const lw_prog *p, int i) {
 
 /* ---- running ---- */
 
-static void run_chunk(lw_prog *p, int64_t n, int64_t at, const void *const *in,
-                      void *const *out) {
-  for (int32_t k = 0; k < p->n_params; k++)
-    p->ptrs[k] =
-        (char *)(uintptr_t)in[k] + at * lw_prim_bytes(p->param_types[k]);
+static void run_chunk(lw_prog *p, int64_t n, int64_t at, void *const *out) {
   for (size_t k = 0; k < p->steps.len; k++) {
     const step *s = &p->steps.data[k];
     s->fn(&s->op, n, p->ptrs[s->in[0]],
@@ -255,27 +280,22 @@ static void run_chunk(lw_prog *p, int64_t n, int64_t at, const void *const *in,
 }
 
 /* Results that are parameters must be read before another result overwrites
- * them: such programs (swaps) copy through registers. */
+ * them: such programs (swaps) read copies. */
 static bool returns_params(const lw_prog *p) {
   for (int32_t r = 0; r < p->n_results; r++)
     if (p->result_regs[r] < p->n_params && p->n_results > 1) return true;
   return false;
 }
 
-static void run_swapping(lw_prog *p, int64_t n, int64_t at,
-                         const void *const *in, void *const *out) {
-  char *copies[64];
-  const void *from[64];
+static void point_params(lw_prog *p, int64_t n, int64_t at, bool copy,
+                         const void *const *in) {
   for (int32_t k = 0; k < p->n_params; k++) {
-    size_t size = (size_t)lw_prim_bytes(p->param_types[k]);
-    copies[k] = malloc((size_t)n * size);
-    if (!copies[k]) lw_oom((size_t)n * size);
-    memcpy(copies[k], (const char *)in[k] + (size_t)at * size,
-           (size_t)n * size);
-    from[k] = copies[k] - (size_t)at * size;
+    int64_t size = lw_prim_bytes(p->param_types[k]);
+    p->ptrs[k] = (char *)(uintptr_t)in[k] + at * size;
+    if (!copy) continue;
+    memcpy(p->regs[k], p->ptrs[k], (size_t)(n * size));
+    p->ptrs[k] = p->regs[k];
   }
-  run_chunk(p, n, at, from, out);
-  for (int32_t k = 0; k < p->n_params; k++) free(copies[k]);
 }
 
 /* A lane through the general evaluator. */
@@ -318,7 +338,8 @@ lw_status lw_prog_run(lw_eval *e, lw_prog *p, int64_t n, const void *const *in,
   bool swaps = returns_params(p);
   for (int64_t at = 0; at < n; at += LANES) {
     int64_t m = n - at < LANES ? n - at : LANES;
-    (swaps ? run_swapping : run_chunk)(p, m, at, in, out);
+    point_params(p, m, at, swaps, in);
+    run_chunk(p, m, at, out);
   }
   return NULL;
 }

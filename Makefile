@@ -1,0 +1,38 @@
+# make demo    the main road on a real program (sets the machine up first)
+# make check   build and run all tests
+# make soak    the long tiers: 10,000 random modules, fuzzing, full corpus
+# make build   just the binary: build/lawson
+# make bless   rewrite the golden files from today's output
+.PHONY: build demo check soak bless format clean
+
+BUILD := build
+CTEST := ctest --test-dir $(BUILD) --output-on-failure -j 2
+
+build:
+	@tools/setup.sh build
+	@cmake --preset release >/dev/null
+	@cmake --build $(BUILD)
+
+demo: build
+	@sh tools/demo.sh $(BUILD)/lawson
+
+check:
+	@tools/setup.sh check
+	@cmake --preset release >/dev/null
+	@cmake --build $(BUILD)
+	@$(CTEST) -LE soak
+
+soak:
+	@tools/setup.sh check
+	@cmake --preset release >/dev/null
+	@cmake --build $(BUILD)
+	@LW_SOAK=1 $(CTEST) -L soak
+
+bless: build
+	@.venv/bin/python tests/golden/golden.py --bless
+
+format:
+	@git ls-files '*.c' '*.h' | xargs clang-format-19 -i
+
+clean:
+	rm -rf build build-*
