@@ -66,6 +66,7 @@ function(lw_test name)
     target_link_libraries(test_${name} PRIVATE lw_${lib})
   endforeach()
   target_link_libraries(test_${name} PRIVATE cmocka m)
+  target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(test_${name} PRIVATE
     LW_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
   add_test(NAME ${name} COMMAND test_${name})

@@ -367,13 +367,14 @@ static void store_int(lw_prim t, int n, const int64_t *a, void *o) {
 
 /* Each lane of w, of kind from, as f32 for rounding to a narrower type. */
 static void round_odd(wide_kind from, int n, wide_block *w) {
-  float *o = w->f; /* ascending over shrinking elements: no overlap ahead */
+  float o[BLOCK];
   for (int k = 0; k < n; k++) {
     D x = from == WIDE_F64   ? w->d[k]
           : from == WIDE_S64 ? L2D(nf_sticky(w->i[k], true))
                              : U2D(nf_sticky(w->i[k], false));
     o[k] = nf_odd(x);
   }
+  memcpy(w->f, o, (size_t)n * sizeof *o);
 }
 
 static void store_f32(wide_kind from, int n, const wide_block *w, float *o) {
@@ -415,12 +416,11 @@ static void store_block(wide_kind from, lw_prim t, int n, wide_block *w,
   } else {
     int bits = lw_prim_table[t].bits;
     bool sign = lw_prim_is_signed(t);
-    if (from == WIDE_F32)
-      for (int k = n - 1; k >= 0; k--)
-        w->i[k] = cv_saturate(F2D(w->f[k]), bits, sign);
-    if (from == WIDE_F64)
-      for (int k = 0; k < n; k++) w->i[k] = cv_saturate(w->d[k], bits, sign);
-    store_int(t, n, w->i, o);
+    int64_t v[BLOCK];
+    bool real = from == WIDE_F32 || from == WIDE_F64;
+    for (int k = 0; real && k < n; k++)
+      v[k] = cv_saturate(wide_f64(from, w, k), bits, sign);
+    store_int(t, n, real ? v : w->i, o);
   }
 }
 
@@ -429,6 +429,17 @@ static void flush_block(wide_kind kind, int n, wide_block *w) {
     for (int k = 0; k < n; k++) w->f[k] = flush_f(w->f[k]);
   if (kind == WIDE_F64)
     for (int k = 0; k < n; k++) w->d[k] = flush_d(w->d[k]);
+}
+
+/* f64 to f32, as the result (last) or for one more rounding. */
+static void narrow_f64(bool last, int n, wide_block *w) {
+  float v[BLOCK];
+  if (!last) {
+    round_odd(WIDE_F64, n, w);
+    return;
+  }
+  store_f32(WIDE_F64, n, w, v);
+  memcpy(w->f, v, (size_t)n * sizeof *v);
 }
 
 static void convert_real(lw_prim from, lw_prim to, bool flush, int64_t n,
@@ -441,9 +452,10 @@ static void convert_real(lw_prim from, lw_prim to, bool flush, int64_t n,
     load_block(from, m, a + i * in, &w);
     if (flush) flush_block(kind, m, &w);
     if (flush && kind == WIDE_F64 && to != LW_F64 && lw_prim_is_float(to)) {
-      round_odd(kind, m, &w);
+      narrow_f64(to == LW_F32, m, &w);
       flush_block(WIDE_F32, m, &w);
-      for (int k = m - 1; k >= 0; k--) w.d[k] = F2D(w.f[k]);
+      store_block(WIDE_F32, to, m, &w, o + i * out);
+      continue;
     }
     store_block(kind, to, m, &w, o + i * out);
   }

@@ -133,11 +133,15 @@ static void replace(lw_rw *r, lw_inst *i, lw_inst *def, bool edges) {
 
 static void rewrite_comp(lw_rw *r, lw_comp *c, const lw_rule *rules) {
   bool edges = comp_has_control_edges(c);
-  LW_VEC(lw_inst *) order = {0};
+  int64_t budget = 256 * (int64_t)c->n_insts + 65536;
   for (lw_inst *i = c->last; i; i = i->prev)
     if (rules[i->opcode]) enqueue(r, i);
-  lw_vec_free(&order);
   while (r->work.len && !r->error) {
+    if (budget-- == 0) {
+      r->error = lw_error(LW_INTERNAL, "%s: rules undo each other in %s",
+                          r->env->pass->name, c->name);
+      return;
+    }
     lw_inst *i = lw_vec_pop(&r->work);
     r->queued[i->id] = 0;
     if (!i->parent || !rules[i->opcode] || touches_dynamic(i)) continue;

@@ -82,9 +82,15 @@ typedef struct {
   lw_live_range *live; /* for --dump-plan */
 } lw_plan;
 
+/* lw_kernel_build's form. */
+typedef lw_status (*lw_kernel_builder)(lw_arena *a, const lw_inst *fusion,
+                                       const lw_kernel_options *options,
+                                       lw_kernel **out);
+
 typedef struct {
   lw_kernel_options kernel;
   bool no_alias; /* every value its own buffer (debugging and verify) */
+  lw_kernel_builder build_kernel; /* NULL: lw_kernel_build */
 } lw_plan_options;
 
 /* module: every computing instruction is a fusion, a library op or control
@@ -93,5 +99,14 @@ LW_MUST_USE lw_status lw_plan_build(lw_arena *a, const lw_module *m,
                                     const lw_plan_options *options,
                                     lw_plan **out);
 void lw_plan_print(lw_buf *b, const lw_plan *p); /* tree, slices, live ranges */
+
+/* The array leaves of a shape that a kernel or library node has slices for. */
+int32_t lw_plan_array_leaves(const lw_shape *s);
+
+/* Runs the plan symbolically, with nothing taken from the builder but the tree:
+ * every slice that is read must hold the value the module says, outputs
+ * included, and no output of a kernel may be in an operand's buffer unless the
+ * kernel allows it. LW_INTERNAL names the node, the leaf and the slice. */
+LW_MUST_USE lw_status lw_plan_check(const lw_plan *p);
 
 #endif

@@ -157,6 +157,14 @@ static double parse_double(const char *p, const char *end) {
   return v;
 }
 
+/* The current token ends here. */
+static lw_tok_kind finish(lw_lexer *lx, const char *end, lw_tok_kind kind) {
+  lx->tok.text = lx->tok.start;
+  lx->tok.len = (size_t)(end - lx->tok.start);
+  lx->p = end;
+  return kind;
+}
+
 /* XLA's range: int64 when negative, uint64 otherwise. */
 static lw_tok_kind lex_int(lw_lexer *lx, const char *end) {
   lw_token *t = &lx->tok;
@@ -200,13 +208,6 @@ static lw_tok_kind lex_nan(lw_lexer *lx, bool negative) {
 static bool starts(const char *p, const char *end, const char *word) {
   size_t n = strlen(word);
   return (size_t)(end - p) >= n && !memcmp(p, word, n);
-}
-
-static lw_tok_kind finish(lw_lexer *lx, const char *end, lw_tok_kind kind) {
-  lx->tok.text = lx->tok.start;
-  lx->tok.len = (size_t)(end - lx->tok.start);
-  lx->p = end;
-  return kind;
 }
 
 static lw_tok_kind lex_number(lw_lexer *lx) {

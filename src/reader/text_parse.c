@@ -1,0 +1,864 @@
+/* HLO text: the module.
+ *
+ * A recursive-descent parser over the lexer's tokens. Computations and
+ * instructions must be defined before they are used, as XLA's parser demands
+ * (so that neither can form a cycle); the module is built as it is read, in
+ * text order. What can only be known at the end (names of instructions that
+ * were written without one, the entry, its layout) is settled in finish().
+ *
+ * Errors are collected: an instruction that does not parse is reported and
+ * skipped, its name poisoned, and reading goes on behind it.
+ */
+#include <stdarg.h>
+#include <string.h>
+
+#include "reader/reader.h"
+#include "reader/text_parser.h"
+
+enum { MAX_ERRORS = 1000 }; /* beyond, the text is not HLO at all */
+
+/* In inst.c: the name made unique among those of the map. */
+const char *lw_unique_name_(lw_module *m, lw_map *taken, const char *want);
+
+/* ---- diagnostics ---- */
+
+bool lw_text_error_at(lw_text_parser *ps, const lw_token *at, const char *fmt,
+                      ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  lw_buf b = {0};
+  lw_buf_vprintf(&b, fmt, ap);
+  va_end(ap);
+  lw_diag_add(ps->diags, at->line, at->column, "%s", lw_buf_cstr(&b));
+  lw_buf_free(&b);
+  ps->failed = true;
+  if (ps->diags->count > MAX_ERRORS) ps->lx.p = ps->lx.end;
+  return false;
+}
+
+bool lw_text_error(lw_text_parser *ps, const char *fmt, ...) {
+  const lw_token *t = &ps->lx.tok;
+  if (t->kind == TOK_ERROR)
+    return lw_text_error_at(ps, t, "%s", ps->lx.message);
+  va_list ap;
+  va_start(ap, fmt);
+  lw_buf b = {0};
+  lw_buf_vprintf(&b, fmt, ap);
+  va_end(ap);
+  lw_text_error_at(ps, t, "%s", lw_buf_cstr(&b));
+  lw_buf_free(&b);
+  return false;
+}
+
+bool lw_text_enter(lw_text_parser *ps) {
+  if (ps->depth >= LW_TEXT_MAX_DEPTH)
+    return lw_text_error(ps, "nested more than %d levels deep",
+                         LW_TEXT_MAX_DEPTH);
+  ps->depth++;
+  return true;
+}
+
+/* ---- tokens ---- */
+
+bool lw_text_eat(lw_text_parser *ps, lw_tok_kind kind) {
+  if (ps->lx.tok.kind != kind) return false;
+  lw_lex(&ps->lx);
+  return true;
+}
+
+bool lw_text_eat_word(lw_text_parser *ps, const char *word) {
+  if (!lw_tok_is(&ps->lx.tok, word)) return false;
+  lw_lex(&ps->lx);
+  return true;
+}
+
+bool lw_text_expect(lw_text_parser *ps, lw_tok_kind kind, const char *where) {
+  if (lw_text_eat(ps, kind)) return true;
+  lw_token want = {.kind = kind};
+  return lw_text_error(ps, "expected %s %s, found %s", lw_tok_describe(&want),
+                       where, lw_tok_describe(&ps->lx.tok));
+}
+
+bool lw_text_int(lw_text_parser *ps, int64_t *out) {
+  if (ps->lx.tok.kind != TOK_INT)
+    return lw_text_error(ps, "expected an integer, found %s",
+                         lw_tok_describe(&ps->lx.tok));
+  *out = ps->lx.tok.i;
+  lw_lex(&ps->lx);
+  return true;
+}
+
+bool lw_text_double(lw_text_parser *ps, double *out) {
+  const lw_token *t = &ps->lx.tok;
+  if (t->kind == TOK_INT)
+    *out = t->big ? (double)(uint64_t)t->i : (double)t->i;
+  else if (t->kind == TOK_FLOAT)
+    *out = t->f;
+  else
+    return lw_text_error(ps, "expected a number, found %s", lw_tok_describe(t));
+  lw_lex(&ps->lx);
+  return true;
+}
+
+bool lw_text_bool(lw_text_parser *ps, bool *out) {
+  *out = lw_tok_is(&ps->lx.tok, "true");
+  if (!*out && !lw_tok_is(&ps->lx.tok, "false"))
+    return lw_text_error(ps, "expected true or false, found %s",
+                         lw_tok_describe(&ps->lx.tok));
+  lw_lex(&ps->lx);
+  return true;
+}
+
+/* Names of types (s1, u4) are taken too; XLA wants them written with %. */
+bool lw_text_name(lw_text_parser *ps, const char **out) {
+  const lw_token *t = &ps->lx.tok;
+  if (t->kind != TOK_NAME && t->kind != TOK_IDENT && t->kind != TOK_TYPE)
+    return lw_text_error(ps, "expected a name, found %s", lw_tok_describe(t));
+  *out = lw_context_str(ps->ctx, t->text, t->len);
+  lw_lex(&ps->lx);
+  return true;
+}
+
+bool lw_text_string(lw_text_parser *ps, const char **out) {
+  const lw_token *t = &ps->lx.tok;
+  if (t->kind != TOK_STRING)
+    return lw_text_error(ps, "expected a string, found %s", lw_tok_describe(t));
+  size_t len;
+  char *s = lw_text_unescape(ps->arena, t->text, t->len, &len);
+  if (!s) return lw_text_error(ps, "a malformed \\ escape in this string");
+  if (strlen(s) != len)
+    return lw_text_error(ps, "a NUL byte in this string");
+  *out = s;
+  lw_lex(&ps->lx);
+  return true;
+}
+
+bool lw_text_string_or_braces(lw_text_parser *ps, const char **out) {
+  if (ps->lx.tok.kind != TOK_LBRACE) return lw_text_string(ps, out);
+  const char *s;
+  size_t len;
+  lw_token at = ps->lx.tok;
+  if (!lw_lex_braces(&ps->lx, &s, &len))
+    return lw_text_error_at(ps, &at, "this '{' is never closed");
+  if (memchr(s, 0, len))
+    return lw_text_error_at(ps, &at, "a NUL byte in the text");
+  *out = lw_arena_strdup(ps->arena, s, len);
+  return true;
+}
+
+bool lw_text_ints(lw_text_parser *ps, lw_tok_kind start, lw_tok_kind sep,
+                  lw_tok_kind end, int32_t *n, const int64_t **out) {
+  LW_VEC(int64_t) v = {0};
+  bool ok = lw_text_expect(ps, start, "before integers");
+  while (ok && ps->lx.tok.kind != end) {
+    int64_t i = 0;
+    ok = lw_text_int(ps, &i);
+    lw_vec_push(&v, i);
+    if (!lw_text_eat(ps, sep)) break;
+  }
+  *n = (int32_t)v.len;
+  *out = lw_arena_memdup(ps->arena, v.data, v.len * sizeof *v.data);
+  lw_vec_free(&v);
+  return ok && lw_text_expect(ps, end, "after integers");
+}
+
+/* ---- getting back on the road after an error ---- */
+
+static bool first_on_line(const lw_lexer *lx) {
+  const char *p = lx->tok.start - (lx->tok.column - 1);
+  while (p < lx->tok.start && (*p == ' ' || *p == '\t')) p++;
+  return p == lx->tok.start;
+}
+
+static bool begins_instruction(const lw_lexer *lx) {
+  const lw_token *t = &lx->tok;
+  if (lw_tok_is(t, "ROOT") || t->kind == TOK_RBRACE) return true;
+  if (t->kind != TOK_NAME && t->kind != TOK_IDENT && t->kind != TOK_TYPE)
+    return false;
+  return lw_lex_peek(lx) == TOK_EQUAL;
+}
+
+/* To the next line that starts an instruction or ends the body. */
+static void skip_instruction(lw_text_parser *ps, int32_t line) {
+  while (ps->lx.tok.kind != TOK_END &&
+         !(ps->lx.tok.line > line && first_on_line(&ps->lx) &&
+           begins_instruction(&ps->lx)))
+    lw_lex(&ps->lx);
+}
+
+/* Behind the next '}' that stands first on its line. */
+static void skip_computation(lw_text_parser *ps) {
+  while (ps->lx.tok.kind != TOK_END &&
+         !(ps->lx.tok.kind == TOK_RBRACE && first_on_line(&ps->lx)))
+    lw_lex(&ps->lx);
+  (void)lw_text_eat(ps, TOK_RBRACE);
+}
+
+/* ---- the body of a computation ---- */
+
+static void define_inst(lw_text_parser *ps, const char *name, lw_inst *inst) {
+  uint64_t *slot = lw_map_put(&ps->scope->names, (uintptr_t)name);
+  *slot = inst ? (uintptr_t)inst : LW_TEXT_POISON;
+}
+
+/* False (reported) when the name is taken. */
+static bool name_is_free(lw_text_parser *ps, const lw_token *at,
+                         const char *name) {
+  uint64_t *old = lw_map_get(&ps->scope->names, (uintptr_t)name);
+  if (!old) return true;
+  if (*old == LW_TEXT_POISON)
+    return lw_text_error_at(ps, at, "instruction '%s' is defined twice", name);
+  const lw_inst *i = (const lw_inst *)(uintptr_t)*old;
+  return lw_text_error_at(ps, at, "instruction '%s' is defined twice; the first "
+                          "time in line %d", name, i->line);
+}
+
+/* [ROOT] name = ... */
+static bool instruction(lw_text_parser *ps) {
+  lw_token at = ps->lx.tok;
+  bool root = lw_text_eat_word(ps, "ROOT");
+  lw_token name_at = ps->lx.tok;
+  const char *name = NULL;
+  bool glued = name_at.kind == TOK_ATTR; /* x=... */
+  if (glued) {
+    name = lw_context_str(ps->ctx, name_at.text, name_at.len);
+    lw_lex(&ps->lx);
+  } else if (!lw_text_name(ps, &name) ||
+             !lw_text_expect(ps, TOK_EQUAL, "after the instruction's name")) {
+    return false;
+  }
+  bool free = name_is_free(ps, &name_at, name);
+  lw_inst *inst = NULL;
+  bool ok = lw_text_inst_rest(ps, &name_at, name, &inst);
+  if (free) define_inst(ps, name, ok ? inst : NULL);
+  if (root && ok && ps->scope->comp->root)
+    return lw_text_error_at(ps, &at, "a second ROOT in one computation");
+  if (root && ok) ps->scope->comp->root = inst;
+  return ok && free;
+}
+
+/* Parameters 0 to n-1, each once. */
+static bool check_params(lw_text_parser *ps, const lw_token *at,
+                         const lw_comp *c) {
+  for (size_t i = 0; i < c->params.len; i++)
+    if (!c->params.data[i])
+      return lw_text_error_at(ps, at, "the computation has parameter(%zu), but "
+                              "no parameter(%zu)", c->params.len - 1, i);
+  return true;
+}
+
+static bool instructions(lw_text_parser *ps) {
+  bool ok = true;
+  while (ps->lx.tok.kind != TOK_RBRACE && ps->lx.tok.kind != TOK_END) {
+    const char *before = ps->lx.p;
+    int32_t line = ps->lx.tok.line;
+    if (instruction(ps)) continue;
+    ok = false;
+    skip_instruction(ps, line);
+    if (ps->lx.p == before) lw_lex(&ps->lx);
+  }
+  return ok;
+}
+
+static bool body(lw_text_parser *ps, lw_comp *c) {
+  lw_token at = ps->lx.tok;
+  if (!lw_text_expect(ps, TOK_LBRACE, "before the instructions")) return false;
+  if (ps->lx.tok.kind == TOK_RBRACE) {
+    lw_text_error(ps, "a computation needs at least one instruction");
+    lw_lex(&ps->lx);
+    return false;
+  }
+  lw_text_scope scope = {.outer = ps->scope, .comp = c};
+  ps->scope = &scope;
+  bool ok = instructions(ps);
+  ps->scope = scope.outer;
+  lw_map_free(&scope.names);
+  lw_map_free(&scope.gtes);
+  if (ps->lx.tok.kind == TOK_END)
+    return lw_text_error(ps, "the text ends inside the computation that begins "
+                         "in line %d", at.line);
+  lw_lex(&ps->lx); /* '}' */
+  if (!ok) return false;
+  if (!c->root) c->root = c->last;
+  return check_params(ps, &at, c);
+}
+
+lw_comp *lw_text_body(lw_text_parser *ps, const char *name) {
+  if (!lw_text_enter(ps)) return NULL;
+  lw_comp *c = lw_comp_new(ps->module, name);
+  c->line = ps->lx.tok.line;
+  c->column = ps->lx.tok.column;
+  bool ok = body(ps, c);
+  lw_text_leave(ps);
+  return ok ? c : NULL;
+}
+
+/* ---- references to computations ---- */
+
+static bool no_such_comp(lw_text_parser *ps, const lw_token *at,
+                         const char *name) {
+  const char *near = NULL;
+  if (ps->comps.len && ps->diags->count < 20)
+    near = lw_nearest_name(name, (const char *const *)ps->comps.keys,
+                           ps->comps.len);
+  if (near)
+    return lw_text_error_at(ps, at, "no computation '%s' is defined above; did "
+                            "you mean '%s'?", name, near);
+  return lw_text_error_at(ps, at, "no computation '%s' is defined above", name);
+}
+
+bool lw_text_comp_ref(lw_text_parser *ps, lw_comp **out) {
+  if (ps->lx.tok.kind == TOK_LBRACE) {
+    *out = lw_text_body(ps, "_");
+    return *out != NULL;
+  }
+  lw_token at = ps->lx.tok;
+  const char *name;
+  if (!lw_text_name(ps, &name)) return false;
+  uint64_t *slot = lw_map_get(&ps->comps, (uintptr_t)name);
+  if (!slot) return no_such_comp(ps, &at, name);
+  if (*slot == LW_TEXT_POISON) return false; /* reported where it is defined */
+  *out = (lw_comp *)(uintptr_t)*slot;
+  return true;
+}
+
+/* ---- computations ---- */
+
+/* (a: f32[], b: f32[]) -> f32[]; only the result is checked, as in XLA. */
+static bool program_shape(lw_text_parser *ps, const lw_shape **result) {
+  lw_lex(&ps->lx); /* '(' */
+  while (ps->lx.tok.kind != TOK_RPAREN) {
+    const char *name;
+    const lw_shape *shape;
+    if (!lw_text_name(ps, &name)) return false;
+    (void)lw_text_eat(ps, TOK_COLON);
+    if (!lw_text_shape(ps, &shape)) return false;
+    if (!lw_text_eat(ps, TOK_COMMA)) break;
+  }
+  return lw_text_expect(ps, TOK_RPAREN, "after the parameters") &&
+         lw_text_expect(ps, TOK_ARROW, "before the result shape") &&
+         lw_text_shape(ps, result);
+}
+
+static bool execution_thread(lw_text_parser *ps, lw_comp *c) {
+  const lw_token *t = &ps->lx.tok;
+  if (t->kind != TOK_ATTR || t->len != 16 ||
+      memcmp(t->text, "execution_thread", 16))
+    return lw_text_error(ps, "expected execution_thread=\"...\"");
+  lw_lex(&ps->lx);
+  const char *name;
+  if (!lw_text_string(ps, &name)) return false;
+  if (c && strcmp(name, "main")) c->execution_thread = name;
+  return true;
+}
+
+typedef struct {
+  lw_token at;
+  bool entry;
+  const char *name;
+  const lw_shape *result; /* NULL: not written */
+} comp_header;
+
+static bool header(lw_text_parser *ps, comp_header *h) {
+  *h = (comp_header){.at = ps->lx.tok};
+  h->entry = lw_text_eat_word(ps, "ENTRY");
+  h->at = ps->lx.tok;
+  if (!lw_text_name(ps, &h->name)) return false;
+  return ps->lx.tok.kind != TOK_LPAREN || program_shape(ps, &h->result);
+}
+
+static void define_comp(lw_text_parser *ps, const comp_header *h, lw_comp *c) {
+  uint64_t *old = lw_map_get(&ps->comps, (uintptr_t)h->name);
+  if (old) {
+    lw_text_error_at(ps, &h->at, "computation '%s' is defined twice", h->name);
+    return;
+  }
+  *lw_map_put(&ps->comps, (uintptr_t)h->name) =
+      c ? (uintptr_t)c : LW_TEXT_POISON;
+}
+
+static void check_result(lw_text_parser *ps, const comp_header *h,
+                         const lw_comp *c) {
+  if (!h->result || lw_shape_compatible(h->result, c->root->shape)) return;
+  lw_text_error_at(ps, &h->at, "computation '%s' is declared to return %s, but "
+                   "its root '%s' is %s", h->name,
+                   lw_shape_str(ps->ctx, h->result->no_layout), c->root->name,
+                   lw_shape_str(ps->ctx, c->root->shape->no_layout));
+}
+
+static void computation(lw_text_parser *ps) {
+  comp_header h;
+  if (!header(ps, &h)) {
+    if (h.name) define_comp(ps, &h, NULL);
+    skip_computation(ps);
+    return;
+  }
+  lw_comp *c = lw_text_body(ps, h.name);
+  if (c) {
+    c->name = h.name;
+    c->line = h.at.line;
+    c->column = h.at.column;
+    check_result(ps, &h, c);
+  }
+  define_comp(ps, &h, c);
+  if (lw_text_eat(ps, TOK_COMMA)) (void)execution_thread(ps, c);
+  if (!h.entry || !c) return;
+  if (ps->module->entry)
+    lw_text_error_at(ps, &h.at, "a second ENTRY computation");
+  ps->module->entry = c;
+}
+
+static void computations(lw_text_parser *ps) {
+  if (ps->lx.tok.kind == TOK_END)
+    lw_text_error(ps, "the text has no computations");
+  while (ps->lx.tok.kind != TOK_END) {
+    const char *before = ps->lx.p;
+    computation(ps);
+    if (ps->lx.p == before) lw_lex(&ps->lx);
+  }
+}
+
+/* ---- stack tables ---- */
+
+static bool at_word(const lw_text_parser *ps, const char *word) {
+  return lw_tok_is(&ps->lx.tok, word);
+}
+
+static bool string_table(lw_text_parser *ps, int32_t *n, const char ***out) {
+  LW_VEC(const char *) v = {0};
+  bool ok = true;
+  lw_lex(&ps->lx); /* FileNames or FunctionNames */
+  while (ok && lw_text_eat(ps, TOK_INT)) {
+    const char *s = NULL;
+    ok = lw_text_string(ps, &s);
+    lw_vec_push(&v, s);
+  }
+  *n = (int32_t)v.len;
+  *out = lw_arena_memdup(ps->arena, v.data, v.len * sizeof *v.data);
+  lw_vec_free(&v);
+  return ok;
+}
+
+/* {a=1 b=2}: the named fields, each once. */
+static bool fields(lw_text_parser *ps, const char *const *names, int n,
+                   int64_t *values) {
+  unsigned seen = 0;
+  if (!lw_text_expect(ps, TOK_LBRACE, "in a stack table")) return false;
+  while (ps->lx.tok.kind != TOK_RBRACE) {
+    (void)lw_text_eat(ps, TOK_COMMA);
+    const lw_token *t = &ps->lx.tok;
+    int k = 0;
+    while (k < n && !(t->kind == TOK_ATTR && strlen(names[k]) == t->len &&
+                      !memcmp(names[k], t->text, t->len)))
+      k++;
+    if (k == n || seen >> k & 1)
+      return lw_text_error(ps, "unexpected %s in a stack table",
+                           lw_tok_describe(t));
+    seen |= 1u << k;
+    lw_lex(&ps->lx);
+    if (!lw_text_int(ps, &values[k])) return false;
+  }
+  if (seen != (1u << n) - 1)
+    return lw_text_error(ps, "a field is missing in this stack table entry");
+  lw_lex(&ps->lx);
+  return true;
+}
+
+static bool file_locations(lw_text_parser *ps) {
+  static const char *const names[] = {"file_name_id", "function_name_id",
+                                      "line",         "end_line",
+                                      "column",       "end_column"};
+  LW_VEC(lw_file_location) v = {0};
+  bool ok = true;
+  lw_lex(&ps->lx);
+  while (ok && lw_text_eat(ps, TOK_INT)) {
+    int64_t f[6] = {0};
+    ok = fields(ps, names, 6, f);
+    lw_file_location l = {f[0], f[1], f[2], f[3], f[4], f[5]};
+    lw_vec_push(&v, l);
+  }
+  ps->module->n_file_locations = (int32_t)v.len;
+  ps->module->file_locations =
+      lw_arena_memdup(ps->arena, v.data, v.len * sizeof *v.data);
+  lw_vec_free(&v);
+  return ok;
+}
+
+static bool stack_frames(lw_text_parser *ps) {
+  static const char *const names[] = {"file_location_id", "parent_frame_id"};
+  LW_VEC(lw_stack_frame) v = {0};
+  bool ok = true;
+  lw_lex(&ps->lx);
+  while (ok && lw_text_eat(ps, TOK_INT)) {
+    int64_t f[2] = {0};
+    ok = fields(ps, names, 2, f);
+    lw_stack_frame s = {f[0], f[1]};
+    lw_vec_push(&v, s);
+  }
+  ps->module->n_stack_frames = (int32_t)v.len;
+  ps->module->stack_frames =
+      lw_arena_memdup(ps->arena, v.data, v.len * sizeof *v.data);
+  lw_vec_free(&v);
+  return ok;
+}
+
+static bool stack_tables(lw_text_parser *ps) {
+  lw_module *m = ps->module;
+  if (!at_word(ps, "FileNames")) return true;
+  if (!string_table(ps, &m->n_file_names, &m->file_names)) return false;
+  if (!at_word(ps, "FunctionNames"))
+    return lw_text_error(ps, "expected the table FunctionNames");
+  if (!string_table(ps, &m->n_function_names, &m->function_names))
+    return false;
+  if (!at_word(ps, "FileLocations"))
+    return lw_text_error(ps, "expected the table FileLocations");
+  if (!file_locations(ps)) return false;
+  if (!at_word(ps, "StackFrames"))
+    return lw_text_error(ps, "expected the table StackFrames");
+  return stack_frames(ps);
+}
+
+/* ---- the header's attributes ---- */
+
+static bool io_aliases(lw_text_parser *ps, lw_module *m) {
+  LW_VEC(lw_io_alias) v = {0};
+  static const char form[] = "in {output}: (parameter, {index}, may-alias)";
+  bool ok = lw_text_expect(ps, TOK_LBRACE, "before aliases");
+  while (ok && ps->lx.tok.kind != TOK_RBRACE) {
+    lw_io_alias a = {0};
+    ok = lw_text_shape_index(ps, &a.n_output_index, &a.output_index) &&
+         lw_text_expect(ps, TOK_COLON, form) &&
+         lw_text_expect(ps, TOK_LPAREN, form) && lw_text_int(ps, &a.param) &&
+         lw_text_expect(ps, TOK_COMMA, form) &&
+         lw_text_shape_index(ps, &a.n_param_index, &a.param_index);
+    if (ok && lw_text_eat(ps, TOK_COMMA)) {
+      a.must_alias = lw_text_eat_word(ps, "must-alias");
+      if (!a.must_alias && !lw_text_eat_word(ps, "may-alias"))
+        ok = lw_text_error(ps, "expected may-alias or must-alias");
+    }
+    ok = ok && lw_text_expect(ps, TOK_RPAREN, form);
+    lw_vec_push(&v, a);
+    if (!lw_text_eat(ps, TOK_COMMA)) break;
+  }
+  m->n_aliases = (int32_t)v.len;
+  m->aliases = lw_arena_memdup(ps->arena, v.data, v.len * sizeof *v.data);
+  lw_vec_free(&v);
+  return ok && lw_text_expect(ps, TOK_RBRACE, "after aliases");
+}
+
+static bool donors(lw_text_parser *ps, lw_module *m) {
+  LW_VEC(lw_donor) v = {0};
+  bool ok = lw_text_expect(ps, TOK_LBRACE, "before buffer donors");
+  while (ok && ps->lx.tok.kind != TOK_RBRACE) {
+    lw_donor d = {0};
+    ok = lw_text_expect(ps, TOK_LPAREN, "in (parameter, {index})") &&
+         lw_text_int(ps, &d.param) &&
+         lw_text_expect(ps, TOK_COMMA, "in (parameter, {index})") &&
+         lw_text_shape_index(ps, &d.n_index, &d.index) &&
+         lw_text_expect(ps, TOK_RPAREN, "in (parameter, {index})");
+    lw_vec_push(&v, d);
+    if (!lw_text_eat(ps, TOK_COMMA)) break;
+  }
+  m->n_donors = (int32_t)v.len;
+  m->donors = lw_arena_memdup(ps->arena, v.data, v.len * sizeof *v.data);
+  lw_vec_free(&v);
+  return ok && lw_text_expect(ps, TOK_RBRACE, "after buffer donors");
+}
+
+/* {(f32[2]{0}, s32[])->f32[2]{0}} */
+static bool entry_layout(lw_text_parser *ps, lw_module *m) {
+  LW_VEC(const lw_shape *) v = {0};
+  static const char form[] = "in entry_computation_layout={(...)->...}";
+  bool ok = lw_text_expect(ps, TOK_LBRACE, form) &&
+            lw_text_expect(ps, TOK_LPAREN, form);
+  while (ok && ps->lx.tok.kind != TOK_RPAREN) {
+    const lw_shape *s = NULL;
+    ok = lw_text_shape(ps, &s);
+    lw_vec_push(&v, s);
+    if (!lw_text_eat(ps, TOK_COMMA)) break;
+  }
+  ok = ok && lw_text_expect(ps, TOK_RPAREN, form) &&
+       lw_text_expect(ps, TOK_ARROW, form) &&
+       lw_text_shape(ps, &m->entry_result) &&
+       lw_text_expect(ps, TOK_RBRACE, form);
+  m->n_entry_params = (int32_t)v.len;
+  m->entry_params = lw_arena_memdup(ps->arena, v.data, v.len * sizeof *v.data);
+  lw_vec_free(&v);
+  return ok;
+}
+
+/* true, or {true,false} */
+static bool bool_list(lw_text_parser *ps, int32_t *n, const bool **out) {
+  LW_VEC(bool) v = {0};
+  bool many = lw_text_eat(ps, TOK_LBRACE), ok = true;
+  while (ok && !(many && ps->lx.tok.kind == TOK_RBRACE)) {
+    bool b = false;
+    ok = lw_text_bool(ps, &b);
+    lw_vec_push(&v, b);
+    if (!many || !lw_text_eat(ps, TOK_COMMA)) break;
+  }
+  *n = (int32_t)v.len;
+  *out = lw_arena_memdup(ps->arena, v.data, v.len * sizeof *v.data);
+  lw_vec_free(&v);
+  return ok && (!many || lw_text_expect(ps, TOK_RBRACE, "after booleans"));
+}
+
+enum {
+  H_SCHEDULED,
+  H_REPLICAS,
+  H_PARTITIONS,
+  H_ALIAS,
+  H_DONOR,
+  H_PASSTHROUGH,
+  H_LAYOUT,
+  H_FRONTEND,
+  H_PROP_PARAMS,
+  H_PROP_OUTPUT,
+  H_RECOVERY,
+  H_DEBUG,
+  N_HEADER
+};
+
+static const char *const header_names[N_HEADER] = {
+    "is_scheduled",
+    "replica_count",
+    "num_partitions",
+    "input_output_alias",
+    "buffer_donor",
+    "alias_passthrough_params",
+    "entry_computation_layout",
+    "frontend_attributes",
+    "allow_spmd_sharding_propagation_to_parameters",
+    "allow_spmd_sharding_propagation_to_output",
+    "origin_recovery_table",
+    "debug_attributes"};
+
+static bool header_value(lw_text_parser *ps, lw_module *m, int which) {
+  switch (which) {
+    case H_SCHEDULED:
+      return lw_text_bool(ps, &m->is_scheduled);
+    case H_REPLICAS:
+      return lw_text_int(ps, &m->replica_count);
+    case H_PARTITIONS:
+      if (!lw_text_int(ps, &m->num_partitions)) return false;
+      m->use_spmd_partitioning = m->num_partitions != 1;
+      return true;
+    case H_ALIAS:
+      return io_aliases(ps, m);
+    case H_DONOR:
+      return donors(ps, m);
+    case H_PASSTHROUGH:
+      return lw_text_bool(ps, &m->alias_passthrough_params);
+    case H_LAYOUT:
+      return entry_layout(ps, m);
+    case H_FRONTEND:
+      return lw_text_frontend(ps, &m->frontend_attrs);
+    case H_PROP_PARAMS:
+      return bool_list(ps, &m->n_prop_params, &m->prop_params);
+    case H_PROP_OUTPUT:
+      return bool_list(ps, &m->n_prop_output, &m->prop_output);
+    case H_RECOVERY:
+      return lw_text_raw_braces(ps, &m->origin_recovery_table);
+    default:
+      return lw_text_raw_braces(ps, &m->debug_attributes);
+  }
+}
+
+static bool header_attr(lw_text_parser *ps, unsigned *seen) {
+  lw_token t = ps->lx.tok;
+  if (t.kind != TOK_ATTR)
+    return lw_text_error(ps, "expected an attribute of the module, found %s",
+                         lw_tok_describe(&t));
+  char *name = lw_arena_strdup(ps->arena, t.text, t.len);
+  int k = 0;
+  while (k < N_HEADER && strcmp(header_names[k], name)) k++;
+  if (k == N_HEADER) {
+    const char *near = lw_nearest_name(name, header_names, N_HEADER);
+    return near ? lw_text_error(ps, "a module has no attribute '%s'; did you "
+                                "mean '%s'?", name, near)
+                : lw_text_error(ps, "a module has no attribute '%s'", name);
+  }
+  if (*seen >> k & 1)
+    return lw_text_error(ps, "attribute '%s' is given twice", name);
+  *seen |= 1u << k;
+  lw_lex(&ps->lx);
+  return header_value(ps, ps->module, k);
+}
+
+/* To the end of the line the header begins in: it is one line in practice. */
+static void skip_header(lw_text_parser *ps) {
+  while (ps->lx.tok.kind != TOK_END &&
+         !(first_on_line(&ps->lx) &&
+           (lw_tok_is(&ps->lx.tok, "ENTRY") ||
+            lw_tok_is(&ps->lx.tok, "FileNames") ||
+            ps->lx.tok.kind == TOK_NAME)))
+    lw_lex(&ps->lx);
+}
+
+static void module_header(lw_text_parser *ps) {
+  unsigned seen = 0;
+  const char *name;
+  lw_lex(&ps->lx); /* HloModule */
+  bool ok = lw_text_name(ps, &name);
+  if (ok) ps->module->name = name;
+  while (ok && lw_text_eat(ps, TOK_COMMA)) ok = header_attr(ps, &seen);
+  ok = ok && stack_tables(ps);
+  if (!ok) skip_header(ps);
+}
+
+/* ---- a lone instruction ---- */
+
+/* The module is its entry; operands that are not defined become parameters. */
+static void lone_instruction(lw_text_parser *ps) {
+  lw_comp *c = lw_comp_new(ps->module, "_");
+  lw_text_scope scope = {.comp = c};
+  ps->scope = &scope;
+  ps->make_missing = true;
+  lw_token at = ps->lx.tok;
+  lw_inst *inst = NULL;
+  if (lw_text_can_be_shape(ps)) {
+    if (lw_text_inst_rest(ps, &at, "_", &inst)) c->root = inst;
+  } else if (instruction(ps)) {
+    c->root = c->last;
+  }
+  ps->scope = NULL;
+  lw_map_free(&scope.names);
+  lw_map_free(&scope.gtes);
+  ps->module->is_scheduled = true;
+  ps->module->entry = c;
+  if (!ps->failed && ps->lx.tok.kind != TOK_END)
+    lw_text_error(ps, "expected the end of the text after a lone instruction; a "
+                  "module begins with HloModule or ENTRY");
+}
+
+/* ---- the whole ---- */
+
+/* Computations without a header line: a name, then '{' or '('. */
+static bool bare_computation(const lw_text_parser *ps) {
+  const lw_token *t = &ps->lx.tok;
+  if (lw_tok_is(t, "ENTRY")) return true;
+  if (t->kind != TOK_NAME && t->kind != TOK_IDENT) return false;
+  lw_tok_kind next = lw_lex_peek(&ps->lx);
+  return next == TOK_LBRACE || next == TOK_LPAREN;
+}
+
+static void whole(lw_text_parser *ps) {
+  lw_lex(&ps->lx);
+  if (ps->lx.tok.kind == TOK_END) {
+    lw_text_error(ps, "the text is empty");
+  } else if (lw_tok_is(&ps->lx.tok, "HloModule")) {
+    module_header(ps);
+    computations(ps);
+  } else if (bare_computation(ps)) {
+    computations(ps);
+  } else {
+    lone_instruction(ps);
+  }
+}
+
+/* Names for what has none, now that every written name is known. */
+static void name_the_unnamed(lw_text_parser *ps) {
+  for (size_t i = 0; i < ps->unnamed.len; i++) {
+    lw_text_unnamed *u = &ps->unnamed.data[i];
+    u->inst->name =
+        lw_unique_name_(ps->module, &ps->module->names, u->base);
+  }
+}
+
+/* entry_computation_layout, from the entry itself when it is not written. */
+static void fill_entry_layout(lw_module *m) {
+  lw_comp *c = m->entry;
+  if (m->entry_result) return;
+  int32_t n = (int32_t)c->params.len;
+  const lw_shape **v = LW_NEW_ARRAY(m->arena, const lw_shape *, n);
+  for (int32_t i = 0; i < n; i++) v[i] = c->params.data[i]->shape;
+  m->entry_params = v;
+  m->n_entry_params = n;
+  m->entry_result = c->root->shape;
+}
+
+static void last_textual_entry(lw_text_parser *ps) {
+  if (ps->module->entry || !ps->comps.len) return;
+  ps->module->entry =
+      (lw_comp *)(uintptr_t)ps->comps.values[ps->comps.len - 1];
+}
+
+static void finish(lw_text_parser *ps, bool headless) {
+  lw_module *m = ps->module;
+  last_textual_entry(ps);
+  name_the_unnamed(ps);
+  if (headless && !ps->make_missing)
+    m->name = lw_arena_printf(ps->arena, "module_%s", m->entry->name);
+  fill_entry_layout(m);
+}
+
+/* ---- logs ---- */
+
+/* "I0101 10:20:30.123456   77 file.cc:12] ": the length of such a start of
+ * line, or 0. */
+static size_t log_prefix(const char *p, const char *end) {
+  static const char form[] = "?dddd dd:dd:dd.";
+  const char *q = p;
+  if (end - p < 20 || !strchr("IWEF", *p) || !*p) return 0;
+  for (size_t i = 0; form[i]; i++, q++) {
+    bool digit = *q >= '0' && *q <= '9';
+    if (form[i] == 'd' ? !digit : form[i] != '?' && form[i] != *q) return 0;
+  }
+  const char *line = memchr(q, '\n', (size_t)(end - q));
+  const char *close = memchr(q, ']', (size_t)((line ? line : end) - q));
+  if (!close || !memchr(q, ':', (size_t)(close - q))) return 0;
+  q = close + 1;
+  return (size_t)(q - p) + (q < end && *q == ' ');
+}
+
+/* The text without the prefixes a logger put before its lines; the same text
+ * when there are none. */
+static const char *strip_log(lw_context *ctx, const char *text, size_t *len) {
+  const char *end = text + *len;
+  bool any = log_prefix(text, end) != 0;
+  for (const char *p = text; !any && p && p < end;) {
+    p = memchr(p, '\n', (size_t)(end - p));
+    if (p) any = log_prefix(++p, end) != 0;
+  }
+  if (!any) return text;
+  char *out = lw_arena_alloc(lw_context_arena(ctx), *len + 1), *o = out;
+  for (const char *p = text; p < end;) {
+    p += log_prefix(p, end);
+    const char *line = memchr(p, '\n', (size_t)(end - p));
+    const char *next = line ? line + 1 : end;
+    memcpy(o, p, (size_t)(next - p));
+    o += next - p;
+    p = next;
+  }
+  *len = (size_t)(o - out);
+  return out;
+}
+
+lw_status lw_read_text(lw_context *ctx, const char *text, size_t len,
+                       const char *filename, lw_diags *diags,
+                       lw_module **out) {
+  lw_diags own = {0};
+  lw_diags *d = diags ? diags : &own;
+  text = strip_log(ctx, text, &len);
+  d->file = filename;
+  d->text = text;
+  d->text_len = len;
+  size_t before = d->count;
+  lw_text_parser ps = {.ctx = ctx, .diags = d};
+  ps.module = lw_module_new(ctx, "_");
+  ps.arena = ps.module->arena;
+  lw_lex_init(&ps.lx, text, len);
+  lw_lexer first = ps.lx;
+  lw_lex(&first);
+  whole(&ps);
+  bool ok = d->count == before && !ps.failed;
+  if (ok) finish(&ps, !lw_tok_is(&first.tok, "HloModule"));
+  lw_map_free(&ps.comps);
+  lw_vec_free(&ps.unnamed);
+  lw_status st = ok ? NULL : lw_diags_status(d);
+  LW_ASSERT(ok || st);
+  if (!ok) lw_module_free(ps.module);
+  *out = ok ? ps.module : NULL;
+  lw_diags_free(&own);
+  return st;
+}
