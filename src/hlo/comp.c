@@ -21,7 +21,7 @@ lw_comp *lw_comp_new(lw_module *m, const char *name) {
 
 /* ---- post order ----
  * XLA's: for each instruction without users, in insertion order, a depth-first
- * walk that emits operands, then control predecessors, before the node. The
+ * walk that emits control predecessors, then operands, before the node. The
  * walk keeps an explicit stack: chains are as long as modules are. */
 
 enum { WHITE, GREY, BLACK };
@@ -51,11 +51,11 @@ static void visit(walk *w, lw_inst *start) {
       continue;
     }
     *color = GREY;
-    /* pushed last = visited first: control predecessors after operands */
-    for (int32_t k = i->n_control_preds - 1; k >= 0; k--)
-      push_new(w, i->control_preds[k]);
+    /* Pushed last = visited first: the last control predecessor, as in XLA. */
     for (int32_t k = i->n_operands - 1; k >= 0; k--)
       push_new(w, i->operands[k].def);
+    for (int32_t k = 0; k < i->n_control_preds; k++)
+      push_new(w, i->control_preds[k]);
   }
 }
 

@@ -169,8 +169,9 @@ lw_module *lw_module_new(lw_context *ctx, const char *name);
 void lw_module_free(lw_module *m);
 /* A deep copy, names and ids kept. */
 LW_MUST_USE lw_status lw_module_clone(const lw_module *m, lw_module **out);
-/* Callees first; entry last. In the arena given; only reachable computations
- * when reachable_only. Order is XLA's MakeComputationPostOrder. */
+/* Callees first; only reachable computations, and the entry last, when
+ * reachable_only, else those that nobody calls as well, in insertion order. In
+ * the arena given. Order is XLA's MakeComputationPostOrder. */
 lw_comp **lw_module_post_order(const lw_module *m, lw_arena *a, int32_t *n,
                                bool reachable_only);
 /* Takes a computation out of the module (its instructions with it). */

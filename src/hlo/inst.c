@@ -373,7 +373,10 @@ bool lw_inst_is_elementwise(const lw_inst *i) {
 
 /* ---- called computations ---- */
 
+/* XLA's order: the order of the attributes, but a while's body comes before its
+ * condition. */
 static lw_comp **called_slot(const lw_inst *i, int32_t k) {
+  if (i->opcode == LW_OP_WHILE && k < 2) k = 1 - k;
   for (int32_t j = 0; j < i->n_attrs; j++) {
     lw_attr *a = &i->attrs[j];
     lw_attr_kind kind = lw_attr_table[a->id].kind;

@@ -37,8 +37,8 @@ void lw_module_remove_comp(lw_module *m, lw_comp *c) {
 /* ---- post order of computations ----
  * Callees before callers, in the order a depth-first walk over each
  * computation's instructions (its own post order is not needed: XLA walks the
- * instruction list) meets them. Roots: the entry last; computations that nobody
- * calls come in insertion order before it. */
+ * instruction list) meets them. Roots, the entry among them, come in insertion
+ * order, as in XLA. */
 
 typedef struct {
   uint8_t *color;
@@ -94,7 +94,7 @@ lw_comp **lw_module_post_order(const lw_module *m, lw_arena *a, int32_t *n,
         for (int32_t k = 0; k < lw_inst_called_count(i); k++)
           if (lw_inst_called(i, k)) called[lw_inst_called(i, k)->id] = 1;
     for (lw_comp *c = m->first_comp; c; c = c->next)
-      if (!called[c->id] && c != m->entry) visit(&w, c);
+      if (!called[c->id] || c == m->entry) visit(&w, c);
     free(called);
   }
   if (m->entry) visit(&w, m->entry);

@@ -36,7 +36,11 @@ typedef enum {
   LW_STAGE_TOPK,
   LW_STAGE_UPDATE_SLICE,   /* dynamic-update-slice in place: writes the window */
   LW_STAGE_RNG_BITS,       /* rng-bit-generator */
-  LW_STAGE_RNG             /* rng, rng-get-and-update-state */
+  LW_STAGE_RNG,            /* rng, rng-get-and-update-state */
+  /* A reduce to few elements, in two: the fold blocks of numerics.md 5 in any
+   * order, then the fold of the blocks. */
+  LW_STAGE_REDUCE_PART, /* domain [kept.., blocks] (row) or [blocks, kept..] */
+  LW_STAGE_REDUCE_FOLD
 } lw_stage_kind;
 
 typedef enum {
@@ -76,6 +80,18 @@ typedef struct {
     int32_t result, buffer;
   } *copies;
   bool in_place; /* SCATTER, UPDATE_SLICE: output buffer is the operand's */
+  /* What its points count: the result's shape, or the update's, or a part's.
+   * A phase's point p covers the row-major elements [p, p + 1) *
+   * (domain->elements / n_points) of it. */
+  const lw_shape *domain;
+  /* Length of the innermost loop, in elements of the domain: inside such a run
+   * every read is affine (or it is too short to bother). */
+  int64_t inner;
+  int32_t group; /* MAP: how many stages from here on share one loop; 0: it
+                    belongs to a group before it */
+  int32_t part;  /* REDUCE_FOLD: its REDUCE_PART stage */
+  int64_t work_bytes, work_offset; /* its own room in the thread scratch */
+  double flops;  /* of the whole stage */
 } lw_stage;
 
 typedef struct {

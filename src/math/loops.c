@@ -273,6 +273,20 @@ static void copy_bits(const lw_elem_op *op, int64_t n, const void *a,
   memmove(o, a, (size_t)n * (size_t)lw_prim_bytes(op->in[0]));
 }
 
+static void fill_zero(const lw_elem_op *op, int64_t n, const void *a,
+                      const void *b, const void *c, void *o) {
+  (void)a, (void)b, (void)c;
+  memset(o, 0, (size_t)n * (size_t)lw_prim_bytes(op->out));
+}
+
+static void bits_to_pred(const lw_elem_op *op, int64_t n, const void *va,
+                         const void *b, const void *c, void *vo) {
+  (void)op, (void)b, (void)c;
+  const uint8_t *a = va;
+  uint8_t *o = vo;
+  for (int64_t i = 0; i < n; i++) o[i] = a[i] != 0;
+}
+
 /* Sub-byte types: the payload's bits, extended as the result's type says. */
 static void copy_sub_byte(const lw_elem_op *op, int64_t n, const void *va,
                           const void *b, const void *c, void *vo) {
@@ -633,13 +647,13 @@ static lw_elem_fn pick(const lw_elem_op *op) {
                  ? convert_complex
                  : convert;
     case LW_OP_BITCAST_CONVERT:
+      if (op->out == LW_PRED) return bits_to_pred;
       return lw_prim_table[op->out].bits < 8 ? copy_sub_byte : copy_bits;
     case LW_OP_STOCHASTIC_CONVERT: return stochastic;
     case LW_OP_REAL:
     case LW_OP_IMAG:
-      if (lw_prim_is_float(op->in[0]) && op->op == LW_OP_REAL)
-        return copy_bits;
-      break;
+      if (lw_prim_is_complex(op->in[0])) break;
+      return op->op == LW_OP_REAL ? copy_bits : fill_zero;
   }
   bool sign = op->op == LW_OP_ABS || op->op == LW_OP_NEGATE;
   if (sign && is_narrow(op->in[0])) return narrow_sign;

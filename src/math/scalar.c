@@ -119,7 +119,8 @@ static bool mixed_ok(const lw_elem_op *op) {
       return m == MIX_COMPLEX ? out == lw_prim_part(a)
                               : m != MIX_PRED && out == a;
     case LW_OP_REAL:
-    case LW_OP_IMAG: return m == MIX_COMPLEX && out == lw_prim_part(a);
+    case LW_OP_IMAG:
+      return (m == MIX_COMPLEX || m == MIX_FLOAT) && out == lw_prim_part(a);
     case LW_OP_COMPLEX: return complex_ok(op);
     case LW_OP_IS_FINITE: return m == MIX_FLOAT && out == LW_PRED;
     case LW_OP_COMPARE: {

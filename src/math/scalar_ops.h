@@ -1,4 +1,4 @@
-/* The abstract operations of the definition files (*.inc) in scalar C. The
+/* The abstract operations of the definition files in scalar C. The
  * LLVM side of the same names is in src/codegen/llvm/emit_math.c; docs/math.md
  * lists them. Built with -fwrapv: integer ADD, SUB and MUL wrap. */
 #ifndef LW_MATH_SCALAR_OPS_H

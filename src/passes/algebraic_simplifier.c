@@ -19,9 +19,13 @@
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
-static bool is_float(const lw_inst *i) {
-  return lw_prim_is_float(i->shape->type);
+static bool plain_float(lw_prim t) {
+  return t == LW_F16 || t == LW_BF16 || t == LW_F32 || t == LW_F64;
 }
+
+/* IEEE formats. The f8, f6 and f4 kinds differ in zeros, infinities and NaN;
+ * identities of signs and limits are not claimed for them. */
+static bool is_float(const lw_inst *i) { return plain_float(i->shape->type); }
 static bool is_pred(const lw_inst *i) { return i->shape->type == LW_PRED; }
 static bool same_shape(const lw_inst *a, const lw_inst *b) {
   return lw_shape_compatible(a->shape, b->shape);
@@ -521,10 +525,6 @@ static lw_inst *abs_op(lw_rw *r, lw_inst *i) {
 }
 
 /* ---- converts ---- */
-
-static bool plain_float(lw_prim t) {
-  return t == LW_F16 || t == LW_BF16 || t == LW_F32 || t == LW_F64;
-}
 
 /* Every value of a is a value of b. */
 static bool holds(lw_prim b, lw_prim a) {

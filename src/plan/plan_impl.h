@@ -60,6 +60,7 @@ typedef struct {
   int64_t class_bytes;
   val_kind class_kind;
   int32_t class_index;
+  int64_t offset; /* TEMP: in the arena */
   int32_t slice; /* -1: none yet */
 } val;
 
@@ -80,6 +81,7 @@ typedef enum {
 
 typedef struct {
   int32_t position, src, dst, depth;
+  int64_t bytes;
   copy_role role;
   lw_node *node;
 } copy_step;

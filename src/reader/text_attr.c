@@ -238,7 +238,7 @@ static bool labels(lw_text_parser *ps, const char *s, size_t n,
                     : s[i] == letters[1] ? second
                     : d < digits         ? &spatial[d]
                                          : NULL;
-    uint64_t bit = (uint64_t)1 << (s[i] - '0' & 63);
+    uint64_t bit = (uint64_t)1 << ((s[i] - '0') & 63);
     if (!slot || seen & bit)
       return lw_text_error(ps, "dimension labels need %c, %c and 0 to %d once "
                            "each", letters[0], letters[1], digits - 1);

@@ -333,9 +333,18 @@ static void defaults(lw_text_parser *ps, draft *d) {
 
 /* ---- making it ---- */
 
+/* In the order of the tables, whatever the text's: lw_inst_called counts on
+ * it. */
 static void set_attrs(lw_inst *i, const lw_text_attrs *a) {
+  int n;
+  const lw_op_attr *list = lw_op_attrs(i->opcode, &n);
+  for (int j = 0; j < n; j++) {
+    const lw_attr *v = lw_text_attrs_get(a, list[j].id);
+    if (v) lw_inst_set_attr(i, v);
+  }
   for (size_t k = 0; k < a->attrs.len; k++)
-    lw_inst_set_attr(i, &a->attrs.data[k]);
+    if (!lw_inst_attr(i, a->attrs.data[k].id))
+      lw_inst_set_attr(i, &a->attrs.data[k]);
 }
 
 static void set_common(lw_inst *i, const lw_text_attrs *a) {

@@ -313,7 +313,7 @@ bool lw_text_comp_ref(lw_text_parser *ps, lw_comp **out) {
     return *out != NULL;
   }
   lw_token at = ps->lx.tok;
-  const char *name;
+  const char *name = NULL;
   if (!lw_text_name(ps, &name)) return false;
   uint64_t *slot = lw_map_get(&ps->comps, (uintptr_t)name);
   if (!slot) return no_such_comp(ps, &at, name);
@@ -697,7 +697,7 @@ static void skip_header(lw_text_parser *ps) {
 
 static void module_header(lw_text_parser *ps) {
   unsigned seen = 0;
-  const char *name;
+  const char *name = NULL;
   lw_lex(&ps->lx); /* HloModule */
   bool ok = lw_text_name(ps, &name);
   if (ok) ps->module->name = name;

@@ -6,9 +6,19 @@
 #include "plan/plan.h"
 
 typedef struct lw_pool lw_pool; /* worker threads; spin, then park */
+/* n_threads counts the caller's own thread; 0: one a core this process may
+ * use. */
 LW_MUST_USE lw_status lw_pool_new(int n_threads, lw_pool **out);
 void lw_pool_free(lw_pool *p);
 int lw_pool_threads(const lw_pool *p);
+/* Calls fn(ctx, part) for every part in [0, n_parts), n_parts at most
+ * lw_pool_threads; part 0 on the caller's thread. Returns when all are done.
+ * false, and nothing was called, when another thread is using the pool: then
+ * the caller does the work alone. */
+typedef void (*lw_pool_fn)(void *ctx, int part);
+bool lw_pool_run(lw_pool *p, lw_pool_fn fn, void *ctx, int n_parts);
+/* Physical cores this process may use, at least 1. */
+int lw_core_count(void);
 
 /* 64-byte aligned; huge-page advised when large. NULL when out of memory. */
 void *lw_buffer_alloc(int64_t bytes);

@@ -1,0 +1,144 @@
+/* fusion: what jaxlib 0.10.2's XLA:CPU pass of this name does.
+ *
+ * Instruction fusion works on edges. A queue holds a computation's instructions
+ * in reverse post order, so that consumers come before their producers. For each
+ * consumer its operands are tried, nearest first (highest post-order position);
+ * the first that both gates allow is taken into the consumer: the consumer
+ * becomes a fusion (or is one), the producer is cloned into it, and the fusion
+ * goes back on the queue, to be tried with its new operands next. A producer
+ * with other readers stays for them: that is duplication, and the rules in
+ * xla_rules.c say when it is allowed.
+ *
+ * Names, operand order and the kind of each fusion follow XLA, so that the
+ * result can be compared with XLA's own, instruction by instruction.
+ */
+#include "fusion/fusion.h"
+
+#include <stdlib.h>
+
+#include "fusion/fuse.h"
+#include "fusion/gates.h"
+#include "fusion/xla_rules.h"
+
+typedef struct {
+  lw_pass_env *env;
+  xla_rules *rules;
+  lw_gates gates;
+  LW_VEC(lw_inst *) queue; /* popped from the back; NULL: removed */
+  lw_map position;         /* inst -> position + 1, 0: not queued */
+  bool changed;
+} run;
+
+static void enqueue(run *r, lw_inst *i) {
+  lw_vec_push(&r->queue, i);
+  *lw_map_put(&r->position, (uintptr_t)i) = r->queue.len;
+}
+
+static int64_t position_of(const run *r, const lw_inst *i) {
+  uint64_t *p = lw_map_get(&r->position, (uintptr_t)i);
+  return p ? (int64_t)*p : 0;
+}
+
+static lw_inst *dequeue(run *r) {
+  while (r->queue.len) {
+    lw_inst *i = lw_vec_pop(&r->queue);
+    if (!i) continue;
+    return i;
+  }
+  return NULL;
+}
+
+/* Slots of operands that are queued, highest position first; equal ones in slot
+ * order. */
+static int32_t *slots_to_try(run *r, const lw_inst *i, int32_t *n) {
+  int32_t *slots = LW_NEW_ARRAY(r->env->scratch, int32_t, i->n_operands);
+  *n = 0;
+  for (int32_t k = 0; k < i->n_operands; k++) {
+    int64_t at = position_of(r, lw_inst_operand(i, k));
+    if (!at) continue;
+    int32_t j = (*n)++;
+    for (; j > 0 && position_of(r, lw_inst_operand(i, slots[j - 1])) < at; j--)
+      slots[j] = slots[j - 1];
+    slots[j] = k;
+  }
+  return slots;
+}
+
+static void drop_if_dead(run *r, lw_inst *producer) {
+  if (producer->n_uses || lw_inst_is_root(producer)) return;
+  xla_rules_forget(r->rules, producer);
+  int64_t at = position_of(r, producer);
+  if (at && (size_t)at <= r->queue.len && r->queue.data[at - 1] == producer)
+    r->queue.data[at - 1] = NULL;
+  *lw_map_put(&r->position, (uintptr_t)producer) = 0;
+  lw_inst_remove(producer);
+  lw_pass_count(r->env, "moved", 1);
+}
+
+static lw_inst *fuse(run *r, lw_inst *producer, lw_inst *consumer) {
+  lw_fusion_kind kind = xla_is_output_fusion(producer, consumer)
+                            ? LW_FUSION_OUTPUT
+                            : LW_FUSION_LOOP;
+  lw_inst *f = consumer;
+  if (!lw_inst_is_fusion(consumer)) {
+    const char *name = lw_arena_printf(
+        r->env->scratch, "%s_%s_fusion", lw_opcode_name(producer->opcode),
+        lw_opcode_name(consumer->opcode));
+    xla_rules_forget(r->rules, consumer);
+    f = lw_fusion_new(consumer, kind, name, "fused_computation");
+    xla_rules_created(r->rules, f);
+    lw_pass_count(r->env, "fusions", 1);
+  } else if (lw_inst_i64(f, LW_ATTR_KIND, -1) != kind) {
+    lw_inst_set_i64(f, LW_ATTR_KIND, kind);
+  }
+  lw_inst *clone = lw_fusion_take(f, producer);
+  xla_rules_taken(r->rules, f, producer, clone);
+  enqueue(r, f);
+  drop_if_dead(r, producer);
+  if (producer->parent) lw_pass_count(r->env, "duplicated", 1);
+  r->changed = true;
+  return f;
+}
+
+static void try_consumer(run *r, lw_inst *consumer) {
+  int32_t n;
+  int32_t *slots = slots_to_try(r, consumer, &n);
+  for (int32_t k = 0; k < n; k++) {
+    lw_inst *producer = lw_inst_operand(consumer, slots[k]);
+    if (!xla_is_fusible(producer)) continue;
+    if (!lw_gates_ask(&r->gates, consumer, slots[k])) continue;
+    if (!lw_pass_fuel(r->env)) return;
+    fuse(r, producer, consumer);
+    return;
+  }
+}
+
+static void fuse_computation(run *r, lw_comp *c) {
+  int32_t n;
+  lw_inst **order = lw_comp_post_order(c, r->env->scratch, &n);
+  uint8_t *pinned = lw_control_touched(c, r->env->scratch);
+  xla_rules_find_unique(r->rules, order, n, &r->gates);
+  r->queue.len = 0;
+  for (int32_t k = 0; k < n; k++)
+    if (!pinned[order[k]->id]) enqueue(r, order[k]);
+  for (lw_inst *i; (i = dequeue(r));)
+    if (i->parent && (xla_is_fusible(i) || lw_inst_is_fusion(i)))
+      try_consumer(r, i);
+}
+
+static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
+  run r = {.env = env, .rules = xla_rules_new(env->scratch)};
+  r.gates = (lw_gates){"fusion", env->trace, r.rules, xla_fusibility,
+                       xla_profitability};
+  int32_t n;
+  lw_comp **comps = lw_comps_to_fuse(m, env->scratch, &n);
+  for (int32_t k = 0; k < n; k++) fuse_computation(&r, comps[k]);
+  lw_vec_free(&r.queue);
+  lw_map_free(&r.position);
+  xla_rules_free(r.rules);
+  *changed = r.changed;
+  return NULL;
+}
+
+const lw_pass lw_pass_fusion = {
+    "fusion", "instruction fusion as XLA:CPU 0.10.2 does it", NULL, run_pass};

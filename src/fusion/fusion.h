@@ -1,0 +1,19 @@
+/* The fusion passes. */
+#ifndef LW_FUSION_FUSION_H
+#define LW_FUSION_FUSION_H
+
+#include "passes/pass.h"
+
+extern const lw_pass lw_pass_fusion;             /* --fusion=xla */
+extern const lw_pass lw_pass_priority_fusion;    /* --fusion=priority: first */
+extern const lw_pass lw_pass_instruction_fusion; /* second */
+extern const lw_pass lw_pass_multi_output_fusion; /* third */
+extern const lw_pass lw_pass_fusion_wrapper;     /* last, always */
+
+/* All of them, in the order above. */
+const lw_pass *const *lw_fusion_passes(int *n);
+/* The pass names of a strategy ("none", "xla", "priority"), ending with NULL;
+ * NULL for an unknown one. */
+const char *const *lw_fusion_pipeline(const char *strategy);
+
+#endif

@@ -1,0 +1,29 @@
+/* The fusion passes and the strategies made of them. */
+#include <string.h>
+
+#include "fusion/fusion.h"
+
+static const lw_pass *const passes[] = {
+    &lw_pass_fusion,
+    &lw_pass_priority_fusion,
+    &lw_pass_instruction_fusion,
+    &lw_pass_multi_output_fusion,
+    &lw_pass_fusion_wrapper,
+};
+
+const lw_pass *const *lw_fusion_passes(int *n) {
+  *n = (int)(sizeof passes / sizeof *passes);
+  return passes;
+}
+
+const char *const *lw_fusion_pipeline(const char *strategy) {
+  static const char *const none[] = {"fusion-wrapper", NULL};
+  static const char *const xla[] = {"fusion", "fusion-wrapper", NULL};
+  static const char *const priority[] = {
+      "priority-fusion", "instruction-fusion", "multi-output-fusion",
+      "fusion-wrapper", NULL};
+  if (!strcmp(strategy, "none")) return none;
+  if (!strcmp(strategy, "xla")) return xla;
+  if (!strcmp(strategy, "priority")) return priority;
+  return NULL;
+}
