@@ -16,7 +16,8 @@ if(LW_CCACHE)
 endif()
 
 add_compile_options(-Wall -Wextra -Wconversion -Wshadow -Wno-sign-conversion
-                    -Wstrict-prototypes -fno-math-errno)
+                    $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>
+                    -fno-math-errno)
 # Results are defined operation by operation (docs/numerics.md).
 add_compile_options(-ffp-contract=off)
 if(LW_WERROR)

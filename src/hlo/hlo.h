@@ -146,6 +146,9 @@ struct lw_module {
   bool is_scheduled;
   int64_t replica_count, num_partitions; /* 1 when not given */
   bool use_spmd_partitioning;
+  /* A proto's device assignment: replica_count ids for each partition. */
+  int32_t n_devices;
+  const int64_t *devices;
   int32_t n_aliases;
   lw_io_alias *aliases;
   int32_t n_donors;

@@ -670,7 +670,7 @@ static lw_status size_dim(const infer *f, int64_t *dim) {
 
 static lw_status infer_get_dimension_size(const infer *f,
                                           const lw_shape **out) {
-  int64_t dim;
+  int64_t dim = 0;
   LW_TRY(size_dim(f, &dim));
   dim_list d = {.rank = 0};
   *out = infer_make(f, LW_S32, &d, NULL);
@@ -679,7 +679,7 @@ static lw_status infer_get_dimension_size(const infer *f,
 
 static lw_status infer_set_dimension_size(const infer *f,
                                           const lw_shape **out) {
-  int64_t dim;
+  int64_t dim = 0;
   LW_TRY(size_dim(f, &dim));
   const lw_shape *s = infer_op(f, 0), *n = infer_op(f, 1);
   if (n->type != LW_S32 || n->rank)

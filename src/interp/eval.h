@@ -32,7 +32,6 @@ typedef struct lw_eval {
   lw_frame_plan **plans; /* by computation id */
   lw_prog **progs;       /* by computation id */
   int32_t *slot_of;      /* by instruction id */
-  uint64_t rng_counter;
   uint64_t rng_state[2]; /* rng-get-and-update-state, low word first */
 } lw_eval;
 

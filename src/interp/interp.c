@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "interp/eval.h"
+#include "lib/rng.h"
 
 enum { MAX_CALL_DEPTH = 500 };
 
@@ -502,7 +503,8 @@ static lw_eval *eval_new(const lw_module *m, const lw_interp_options *opts) {
   e->plans = LW_NEW_ARRAY(a, lw_frame_plan *, m->n_comp_ids + 1);
   e->progs = LW_NEW_ARRAY(a, lw_prog *, m->n_comp_ids + 1);
   e->slot_of = LW_NEW_ARRAY(a, int32_t, m->n_inst_ids + 1);
-  e->rng_state[0] = e->opt.rng_seed;
+  e->rng_state[0] = LW_RNG_STATE_LOW;
+  e->rng_state[1] = LW_RNG_STATE_HIGH;
   return e;
 }
 

@@ -171,11 +171,6 @@ static void stage_operands(lw_builder *b, const lw_inst *i) {
   }
 }
 
-static bool is_init_operand(const lw_inst *i, int32_t j) {
-  return (i->opcode == LW_OP_REDUCE || i->opcode == LW_OP_REDUCE_WINDOW) &&
-         j >= i->n_operands / 2;
-}
-
 static void cone_costs(lw_builder *b) {
   for (int32_t i = 0; i < b->n_order; i++) {
     const lw_inst *x = b->order[i];
@@ -222,7 +217,7 @@ static void first_stages(lw_builder *b) {
 
 static lw_stage *new_stage(lw_builder *b, lw_stage_kind kind,
                            const lw_inst *i) {
-  lw_stage s = {.kind = kind, .inst = i, .group = 1, .part = -1};
+  lw_stage s = {.kind = kind, .inst = i, .group = 1, .part = -1, .home = -1};
   s.n_results = (int32_t)lw_shape_leaf_count(i->shape);
   s.shapes = LW_NEW_ARRAY(b->a, const lw_shape *, s.n_results + 1);
   s.dests = LW_NEW_ARRAY(b->a, lw_dest, s.n_results + 1);
@@ -314,13 +309,11 @@ static void add_scatter(lw_builder *b, const lw_inst *i) {
       lw_stage *s = new_stage(b, LW_STAGE_MAP, v.inst);
       s->n_results = 1;
       s->shapes[0] = s->domain = lw_value_shape(v);
-      s->part = v.leaf;
-      s->work_offset = first + n; /* whose home: settled in phase.c */
-      s->in_place = true;
+      s->leaf = v.leaf;
+      s->home = first + n;
+      s->home_result = j;
     }
-  lw_stage *s = new_stage(b, LW_STAGE_SCATTER, i);
-  s->in_place = true;
-  s->part = in_place ? 1 : 0;
+  new_stage(b, LW_STAGE_SCATTER, i)->in_place = in_place;
 }
 
 /* Makes the list of stages in the order of the body. */
@@ -354,7 +347,7 @@ static void list_stages(lw_builder *b) {
     lw_stage *s = new_stage(b, LW_STAGE_MAP, b->roots[r].inst);
     s->n_results = 1;
     s->shapes[0] = s->domain = lw_value_shape(b->roots[r]);
-    s->part = b->roots[r].leaf;
+    s->leaf = b->roots[r].leaf;
     s->dests[0] = (lw_dest){LW_DEST_OUTPUT, b->k->n_params + r, 0};
   }
 }
@@ -451,7 +444,7 @@ static bool reads_allow(lw_builder *b, int32_t stage) {
       const lw_stage *o = &b->stages.data[t];
       if (t == stage) continue;
       bool update = o->kind == LW_STAGE_UPDATE_SLICE ||
-                    (o->kind == LW_STAGE_SCATTER && o->part == 1);
+                    (o->kind == LW_STAGE_SCATTER && o->in_place);
       int32_t m = !update                             ? 0
                   : o->kind == LW_STAGE_UPDATE_SLICE ? 1
                                                      : (o->inst->n_operands - 1) / 2;
@@ -469,7 +462,7 @@ static bool refuse_in_place(lw_builder *b) {
   for (int32_t s = 0; s < (int32_t)b->stages.len; s++) {
     const lw_stage *st = &b->stages.data[s];
     bool update = st->kind == LW_STAGE_UPDATE_SLICE ||
-                  (st->kind == LW_STAGE_SCATTER && st->part == 1);
+                  (st->kind == LW_STAGE_SCATTER && st->in_place);
     if (!update || reads_allow(b, s)) continue;
     b->no_in_place[lw_b_at(b, st->inst)] = any = true;
   }
@@ -534,6 +527,7 @@ lw_status lw_kernel_build(lw_arena *a, const lw_inst *fusion,
   lw_builder b = {.a = a, .opt = options ? *options : dflt};
   if (b.opt.l2_bytes <= 0) b.opt.l2_bytes = dflt.l2_bytes;
   b.k = LW_NEW(a, lw_kernel);
+  b.k->options = b.opt;
   lw_index_init(&b.ix, a);
   lw_status s = begin(&b, fusion);
   if (!s) {

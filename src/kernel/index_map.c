@@ -266,8 +266,10 @@ bool lw_index_map(lw_index *ix, const lw_inst *i, int32_t slot,
       return map_update(ix, i, slot, idx, out, conds, n_conds);
     case LW_OP_GATHER:
       return map_gather(ix, i, s, idx, out), true;
-    default: /* elementwise, map, copy; scalar operands of clamp and select */
-      for (int32_t d = 0; d < s->rank; d++) out[d] = idx[d];
+    default: /* elementwise, map, copy; scalar operands of clamp and select; a
+                bitcast-convert to a wider type: the first of its elements */
+      for (int32_t d = 0; d < s->rank; d++)
+        out[d] = d < i->shape->rank ? idx[d] : lw_ex_const(ix, 0);
       return true;
   }
 }

@@ -79,7 +79,8 @@ typedef struct {
   struct {
     int32_t result, buffer;
   } *copies;
-  bool in_place; /* SCATTER, UPDATE_SLICE: output buffer is the operand's */
+  bool in_place; /* SCATTER, UPDATE_SLICE: output buffer is the operand's; a
+                    SCATTER without finds its operand already in its result */
   /* What its points count: the result's shape, or the update's, or a part's.
    * A phase's point p covers the row-major elements [p, p + 1) *
    * (domain->elements / n_points) of it. */
@@ -90,6 +91,9 @@ typedef struct {
   int32_t group; /* MAP: how many stages from here on share one loop; 0: it
                     belongs to a group before it */
   int32_t part;  /* REDUCE_FOLD: its REDUCE_PART stage */
+  int32_t leaf;  /* MAP of a value with several leaves: which */
+  int32_t home, home_result; /* MAP that fills result home_result of stage home
+                                (a scatter's operand); home is -1 otherwise */
   int64_t work_bytes, work_offset; /* its own room in the thread scratch */
   double flops;  /* of the whole stage */
 } lw_stage;
@@ -106,7 +110,14 @@ typedef struct {
   double flops, bytes; /* of the whole phase, for grain and thread choices */
 } lw_phase;
 
+typedef struct {
+  int64_t l1_bytes, l2_bytes; /* per core */
+  bool observe_nans;          /* canonicalise (numerics.md 1) */
+  bool flush_denormals;
+} lw_kernel_options;
+
 typedef struct lw_kernel {
+  lw_kernel_options options; /* it was built with */
   const lw_inst *inst; /* the fusion */
   const lw_comp *body;
   int32_t n_params, n_outputs, n_scratch, n_consts; /* buffers, in this order */
@@ -125,12 +136,6 @@ typedef struct lw_kernel {
    * anything is written there. must_alias likewise when a stage is in_place. */
   bool *may_alias, *must_alias;
 } lw_kernel;
-
-typedef struct {
-  int64_t l1_bytes, l2_bytes; /* per core */
-  bool observe_nans;          /* canonicalise (numerics.md 1) */
-  bool flush_denormals;
-} lw_kernel_options;
 
 /* Builds the kernel of a fusion instruction, in the arena. Fails with
  * LW_UNIMPLEMENTED and the instruction's name for what has no code. */

@@ -259,7 +259,7 @@ void lw_walk_stage(lw_builder *b, int32_t stage) {
       if (p->kind == LW_PLACE_STAGED && p->stage == stage)
         walk_inst(b, i, idx);
       else
-        walk_value(b, (lw_value){i, s->part}, idx);
+        walk_value(b, (lw_value){i, s->leaf}, idx);
       return;
     }
     case LW_STAGE_REDUCE:
@@ -286,8 +286,7 @@ void lw_walk_stage(lw_builder *b, int32_t stage) {
     case LW_STAGE_RNG_BITS:
     case LW_STAGE_RNG:
       for (int32_t j = 0; j < i->n_operands; j++) {
-        if (s->kind == LW_STAGE_SCATTER && s->in_place &&
-            j < (i->n_operands - 1) / 2)
+        if (s->kind == LW_STAGE_SCATTER && j < (i->n_operands - 1) / 2)
           continue;
         if (lw_shape_is_array(lw_inst_operand(i, j)->shape))
           read_whole(b, lw_value_operand(i, j));

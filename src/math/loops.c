@@ -24,6 +24,14 @@
 #define IVDEP _Pragma("GCC ivdep")
 #endif
 
+/* gcc 12 turns vectorised complex products into vfmaddsub, contraction or not;
+ * so complex loops are not vectorised (CMakeLists.txt has the block form). */
+#if defined __GNUC__ && !defined __clang__
+#define NO_VECTOR __attribute__((optimize("no-tree-vectorize")))
+#else
+#define NO_VECTOR
+#endif
+
 #define COMPARE_LOOP(cmp)                                 \
   IVDEP for (int64_t i = 0; i < n; i++) o[i] = (uint8_t)(cmp); \
   break;

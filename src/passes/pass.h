@@ -25,6 +25,7 @@ typedef struct lw_pass_env {
   const char *allow_inexact;        /* comma list, may be NULL */
   lw_map *stats;                    /* const char* name -> count */
   const struct lw_pass *pass;
+  bool flush_denormals; /* arithmetic reads and writes subnormals as zero */
 } lw_pass_env;
 
 /* One rewrite is about to happen: false when the fuel is used up. Every pass

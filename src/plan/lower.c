@@ -581,6 +581,8 @@ static lw_status lower_inst(scope *s, const lw_inst *i) {
     case LW_OP_CALL:
       return lower_call(s, i);
     case LW_OP_FFT:
+    case LW_OP_CHOLESKY:
+    case LW_OP_TRIANGULAR_SOLVE:
     case LW_OP_CUSTOM_CALL:
       return lower_library(s, i);
   }

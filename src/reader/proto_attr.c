@@ -945,15 +945,24 @@ static void put_by_opcode(lw_buf *b, const lw_inst *i) {
   }
 }
 
+/* The place of a called computation in the proto: a while's body comes first
+ * there, whatever the text's order. */
+static int32_t called_place(const lw_attr *a) {
+  if (a->id == LW_ATTR_BODY) return 0;
+  return called_slot(a->id);
+}
+
 static lw_status put_called(lw_buf *b, const lw_inst *i,
                             const lw_map *comp_ids) {
+  if (!lw_inst_called_count(i)) return NULL;
+  lw_comp *two[2] = {NULL, NULL};
   pb_i64s v = {0};
   lw_status st = NULL;
-  int32_t n = lw_inst_called_count(i);
-  for (int32_t k = 0; k < n && !st; k++) {
-    bool swap = i->opcode == LW_OP_WHILE; /* body first, in XLA */
-    lw_comp *c = swap ? lw_inst_comp(i, k ? LW_ATTR_CONDITION : LW_ATTR_BODY)
-                      : lw_inst_called(i, k);
+  for (int32_t k = 0; k < i->n_attrs; k++)
+    if (lw_attr_table[i->attrs[k].id].kind == LW_AK_COMP)
+      two[called_place(&i->attrs[k])] = i->attrs[k].u.comp;
+  for (int32_t k = 0; k < lw_inst_called_count(i) && !st; k++) {
+    lw_comp *c = k < 2 && two[k] ? two[k] : lw_inst_called(i, k);
     uint64_t *id = lw_map_get(comp_ids, (uintptr_t)c);
     if (c && id)
       lw_vec_push(&v, (int64_t)*id);

@@ -444,6 +444,7 @@ static bool start_shape_ok(const lw_shape *s) {
 /* op-start(x), ...: the computation that holds op alone. */
 static lw_comp *wrapped_comp(lw_text_parser *ps, const draft *d) {
   lw_comp *c = lw_comp_new(ps->module, "async_wrapped");
+  c->name = lw_context_cstr(ps->ctx, "async_wrapped");
   insts params = {0};
   for (size_t k = 0; k < d->ops.len; k++) {
     lw_inst *p = lw_inst_new_named(c, LW_OP_PARAMETER, d->ops.data[k]->shape,

@@ -50,6 +50,8 @@ static bool store_nan(dense *d, const lw_token *at, int part) {
       return lw_text_error_at(d->ps, at, "%s has no nan payloads",
                               lw_prim_name(t));
     lw_literal_set_f64(d->lit, d->next, part, at->f);
+    if (t == LW_F8E4M3FN && at->negative) /* it has two nans */
+      ((uint8_t *)d->lit->data)[d->next] |= 0x80;
     return true;
   }
   uint64_t payload = at->payload ? at->payload : (uint64_t)1 << (man - 1);

@@ -17,9 +17,6 @@
 
 enum { MAX_ERRORS = 1000 }; /* beyond, the text is not HLO at all */
 
-/* In inst.c: the name made unique among those of the map. */
-const char *lw_unique_name_(lw_module *m, lw_map *taken, const char *want);
-
 /* ---- diagnostics ---- */
 
 bool lw_text_error_at(lw_text_parser *ps, const lw_token *at, const char *fmt,
@@ -283,12 +280,28 @@ static bool body(lw_text_parser *ps, lw_comp *c) {
   return check_params(ps, &at, c);
 }
 
+/* Puts c behind the computations that were written inside it: definitions come
+ * before uses in the module's list as well. prev stood before c. */
+static void move_behind_inner(lw_module *m, lw_comp *c, lw_comp *prev) {
+  if (m->last_comp == c) return;
+  if (prev)
+    prev->next = c->next;
+  else
+    m->first_comp = c->next;
+  m->last_comp->next = c;
+  m->last_comp = c;
+  c->next = NULL;
+}
+
 lw_comp *lw_text_body(lw_text_parser *ps, const char *name) {
   if (!lw_text_enter(ps)) return NULL;
+  lw_comp *prev = ps->module->last_comp;
   lw_comp *c = lw_comp_new(ps->module, name);
+  c->name = name;
   c->line = ps->lx.tok.line;
   c->column = ps->lx.tok.column;
   bool ok = body(ps, c);
+  move_behind_inner(ps->module, c, prev);
   lw_text_leave(ps);
   return ok ? c : NULL;
 }
@@ -309,7 +322,7 @@ static bool no_such_comp(lw_text_parser *ps, const lw_token *at,
 
 bool lw_text_comp_ref(lw_text_parser *ps, lw_comp **out) {
   if (ps->lx.tok.kind == TOK_LBRACE) {
-    *out = lw_text_body(ps, "_");
+    *out = lw_text_body(ps, lw_context_cstr(ps->ctx, "_"));
     return *out != NULL;
   }
   lw_token at = ps->lx.tok;
@@ -395,7 +408,6 @@ static void computation(lw_text_parser *ps) {
   }
   lw_comp *c = lw_text_body(ps, h.name);
   if (c) {
-    c->name = h.name;
     c->line = h.at.line;
     c->column = h.at.column;
     check_result(ps, &h, c);
@@ -711,6 +723,7 @@ static void module_header(lw_text_parser *ps) {
 /* The module is its entry; operands that are not defined become parameters. */
 static void lone_instruction(lw_text_parser *ps) {
   lw_comp *c = lw_comp_new(ps->module, "_");
+  lw_comp *prev = NULL;
   lw_text_scope scope = {.comp = c};
   ps->scope = &scope;
   ps->make_missing = true;
@@ -721,6 +734,7 @@ static void lone_instruction(lw_text_parser *ps) {
   } else if (instruction(ps)) {
     c->root = c->last;
   }
+  move_behind_inner(ps->module, c, prev);
   ps->scope = NULL;
   lw_map_free(&scope.names);
   lw_map_free(&scope.gtes);
@@ -756,25 +770,26 @@ static void whole(lw_text_parser *ps) {
   }
 }
 
-/* Names for what has none, now that every written name is known. */
-static void name_the_unnamed(lw_text_parser *ps) {
-  for (size_t i = 0; i < ps->unnamed.len; i++) {
-    lw_text_unnamed *u = &ps->unnamed.data[i];
-    u->inst->name =
-        lw_unique_name_(ps->module, &ps->module->names, u->base);
-  }
-}
-
-/* entry_computation_layout, from the entry itself when it is not written. */
+/* entry_computation_layout, when it is not written: the entry's own layouts.
+ * In a header that configures the run, XLA's parser loses them: there
+ * descending layouts stand for what was left out. */
 static void fill_entry_layout(lw_module *m) {
   lw_comp *c = m->entry;
   if (m->entry_result) return;
+  bool plain = m->alias_passthrough_params || m->num_partitions != 1 ||
+               m->replica_count != 1 || m->n_prop_params || m->n_prop_output;
   int32_t n = (int32_t)c->params.len;
   const lw_shape **v = LW_NEW_ARRAY(m->arena, const lw_shape *, n);
-  for (int32_t i = 0; i < n; i++) v[i] = c->params.data[i]->shape;
+  for (int32_t i = 0; i <= n; i++) {
+    const lw_shape *s = i < n ? c->params.data[i]->shape : c->root->shape;
+    if (plain) s = lw_shape_fill_layouts(m->ctx, s->no_layout);
+    if (i < n)
+      v[i] = s;
+    else
+      m->entry_result = s;
+  }
   m->entry_params = v;
   m->n_entry_params = n;
-  m->entry_result = c->root->shape;
 }
 
 static void last_textual_entry(lw_text_parser *ps) {
@@ -786,7 +801,11 @@ static void last_textual_entry(lw_text_parser *ps) {
 static void finish(lw_text_parser *ps, bool headless) {
   lw_module *m = ps->module;
   last_textual_entry(ps);
-  name_the_unnamed(ps);
+  for (size_t i = 0; i < ps->unnamed.len; i++)
+    ps->unnamed.data[i].inst->name =
+        lw_context_cstr(ps->ctx, ps->unnamed.data[i].base);
+  /* XLA adds the entry of a lone instruction before what it calls. */
+  lw_text_make_unique(m, ps->make_missing ? m->entry : NULL);
   if (headless && !ps->make_missing)
     m->name = lw_arena_printf(ps->arena, "module_%s", m->entry->name);
   fill_entry_layout(m);

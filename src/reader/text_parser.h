@@ -82,6 +82,11 @@ static inline void lw_text_leave(lw_text_parser *ps) { ps->depth--; }
 
 /* ---- computations and instructions ---- */
 
+/* Gives every instruction and computation of the module a name of its own, by
+ * XLA's rule: of equal names the first in the list keeps it; first, when not
+ * NULL, comes before all. */
+void lw_text_make_unique(lw_module *m, lw_comp *first);
+
 /* '{' instructions '}' into a new computation. NULL when it failed. */
 lw_comp *lw_text_body(lw_text_parser *ps, const char *name);
 /* A computation's name, or an inline body. */

@@ -10,7 +10,7 @@
 
 static lw_fusible no(lw_reason r) { return (lw_fusible){false, r}; }
 
-static bool is_loop(const lw_inst *i) {
+bool lw_inst_is_loop(const lw_inst *i) {
   if (!lw_shape_is_array(i->shape)) return false;
   switch ((int)i->opcode) {
     case LW_OP_BITCAST:
@@ -47,11 +47,11 @@ lw_fusible lw_cpu_is_fusible(const lw_inst *producer, const lw_inst *consumer,
   (void)target;
   if (lw_inst_has_side_effect(producer) || lw_inst_has_side_effect(consumer))
     return no(LW_REASON_SIDE_EFFECT);
-  if (!is_loop(consumer) && consumer->opcode != LW_OP_REDUCE)
+  if (!lw_inst_is_loop(consumer) && consumer->opcode != LW_OP_REDUCE)
     return no(LW_REASON_CONSUMER_KIND);
   bool reduce =
       producer->opcode == LW_OP_REDUCE && lw_shape_is_array(producer->shape);
-  if (!is_loop(producer) && !reduce) return no(LW_REASON_PRODUCER_KIND);
+  if (!lw_inst_is_loop(producer) && !reduce) return no(LW_REASON_PRODUCER_KIND);
   if (producer->opcode == LW_OP_CONSTANT && producer->shape->elements != 1)
     return no(LW_REASON_LARGE_CONSTANT);
   if (has_dynamic(producer) || has_dynamic(consumer))

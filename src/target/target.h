@@ -50,6 +50,9 @@ struct lw_target {
  * replaces it (not while compiles run). At most 16; false when full. */
 bool lw_backend_register(const lw_backend *b);
 const lw_backend *lw_backend_find(const char *name);
+/* A loop over its result, each element computed from operands read at computed
+ * indices: elementwise ops and movers. */
+bool lw_inst_is_loop(const lw_inst *i);
 /* The CPU's own rule: loops, reduces as producers at their own index. */
 lw_fusible lw_cpu_is_fusible(const lw_inst *producer, const lw_inst *consumer,
                              const lw_target *target);

@@ -376,8 +376,10 @@ static lw_inst *make_slice(gen *g, lw_inst *a) {
   if (!s->rank) return NULL;
   int64_t dims[MAX_RANK], v[3 * MAX_RANK];
   for (int32_t i = 0; i < s->rank; i++) {
-    int64_t lo = below(g, s->dims[i] + 1), stride = chance(g, 25) ? 2 : 1;
-    int64_t hi = lo + below(g, s->dims[i] - lo + 1);
+    bool empty = s->dims[i] == 0 || chance(g, 2);
+    int64_t lo = below(g, s->dims[i] + (empty ? 1 : 0));
+    int64_t stride = chance(g, 25) ? 2 : 1;
+    int64_t hi = empty ? lo : lo + 1 + below(g, s->dims[i] - lo);
     if (chance(g, 50)) lo = 0;
     if (chance(g, 50)) hi = s->dims[i];
     v[3 * i] = lo, v[3 * i + 1] = hi, v[3 * i + 2] = stride;

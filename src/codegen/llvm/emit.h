@@ -53,7 +53,7 @@ typedef struct {
   bool vec;
 } lw_var;
 
-enum { LW_MAX_LEVELS = 96, LW_MAX_VARS = 48 };
+enum { LW_MAX_LEVELS = 128, LW_MAX_VARS = 80 };
 
 /* One phase function being made. */
 typedef struct lw_fn {
@@ -71,12 +71,14 @@ typedef struct lw_fn {
   LLVMBasicBlockRef entry;
   int width; /* W of the stage being emitted */
   int n_levels;
+  LLVMBasicBlockRef cur; /* the innermost block while values are emitted */
+  int depth;
   lw_level levels[LW_MAX_LEVELS];
   lw_var vars[LW_MAX_VARS];
-  int n_vars;
   lw_mask mask;
   bool flush;
-  lw_map bound; /* (inst, leaf) -> lw_ev of values already in registers */
+  bool canonical; /* NaN bits are observed */
+  int32_t stage; /* being emitted */
   lw_status error; /* the first one; emission goes on with undef */
 } lw_fn;
 
@@ -102,6 +104,24 @@ typedef struct {
 } lw_if;
 lw_if lw_if_begin(lw_fn *f, LLVMValueRef cond);
 void lw_if_end(lw_fn *f, lw_if *i);
+/* Loop variables of the index expressions. */
+enum {
+  LW_CV_POINT,
+  LW_CV_MID,
+  LW_CV_IN,    /* the vector variable of maps */
+  LW_CV_OUTER, /* o and t of numerics.md 5 */
+  LW_CV_RUN,
+  LW_CV_BLOCK,
+  LW_CV_WINDOW, /* and on: one a dim, or whatever a stage needs */
+  LW_CV_FREE = 40
+};
+typedef void (*lw_body_fn)(lw_fn *f, void *ctx, const lw_expr *e);
+void lw_vector_loop(lw_fn *f, int32_t var, int64_t extent, LLVMValueRef lo,
+                    LLVMValueRef hi, bool whole, lw_body_fn body, void *ctx);
+/* Over all elements of a domain that lie in the tile's points: body gets the
+ * row-major element number, vectorised by f->width. */
+void lw_domain_loop(lw_fn *f, int64_t elements, int64_t inner, lw_body_fn body,
+                    void *ctx);
 /* Sets the math generator's width and returns the old one. */
 int lw_width(lw_fn *f, int width);
 LLVMTypeRef lw_vec_type(LLVMTypeRef elem, int width); /* elem when width 1 */

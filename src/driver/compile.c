@@ -1,0 +1,195 @@
+/* Clone, check, passes, plan, code: the whole road in one place. */
+#include <string.h>
+#include <time.h>
+
+#include "driver/driver.h"
+#include "fusion/fusion.h"
+
+struct lw_compiled {
+  lw_arena *arena;
+  lw_module *module;
+  lw_target *target;
+  lw_trace *trace;
+  lw_pipeline_report report;
+  lw_plan *plan;
+  lw_codegen *codegen;
+  lw_kernel_code *code;
+  lw_executable *executable;
+  lw_compile_times times;
+};
+
+static double now_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static double since_ms(double start) { return now_ms() - start; }
+
+/* ---- passes ---- */
+
+static lw_status fusion_steps(const char *strategy,
+                              const char *const **steps) {
+  static const char *const known[] = {"none", "xla", "priority"};
+  if (!strategy) strategy = "priority";
+  *steps = lw_fusion_pipeline(strategy);
+  if (*steps) return NULL;
+  const char *near = lw_nearest_name(strategy, known, 3);
+  return lw_error(LW_NOT_FOUND,
+                  "unknown fusion strategy \"%s\"; did you mean \"%s\"? (none, "
+                  "xla, priority)",
+                  strategy, near ? near : "priority");
+}
+
+static lw_status run_passes(lw_compiled *c, const lw_compile_options *o) {
+  int n;
+  lw_pipeline_options p = {
+      .extra = lw_fusion_passes(&n),
+      .passes = o->passes,
+      .disable = o->disable,
+      .fuel = o->fuel,
+      .pass_options = o->pass_options,
+      .allow_inexact = o->allow_inexact,
+      .dump_dir = o->dump_passes,
+      .keep_fusions = o->keep_fusions,
+      .verify_each = o->verify_each,
+      .flush_denormals = o->flush_denormals,
+      .target = c->target,
+      .trace = c->trace,
+  };
+  p.n_extra = n;
+  LW_TRY(fusion_steps(o->fusion, &p.fusion_steps));
+  return lw_pipeline_run(c->module, &lw_pipeline_cpu, &p, c->arena, &c->report);
+}
+
+/* ---- plan and code ---- */
+
+static lw_status make_plan(lw_compiled *c, const lw_compile_options *o) {
+  lw_plan_options p = {
+      .kernel = {.l1_bytes = (int64_t)c->target->v.l1_bytes,
+                 .l2_bytes = (int64_t)c->target->v.l2_bytes,
+                 .flush_denormals = o->flush_denormals},
+      .no_alias = o->no_alias,
+  };
+  return lw_plan_build(c->arena, c->module, &p, &c->plan);
+}
+
+static lw_status make_code(lw_compiled *c, const lw_compile_options *o) {
+  lw_codegen_options g = {.isa = o->isa ? o->isa : "native",
+                          .opt_level = 2,
+                          .keep_llvm = o->keep_llvm,
+                          .keep_asm = o->keep_asm};
+  const lw_plan *p = c->plan;
+  LW_TRY(lw_codegen_new(&g, &c->codegen));
+  c->code = LW_NEW_ARRAY(c->arena, lw_kernel_code, p->n_kernels + 1);
+  LW_TRY(lw_codegen_compile(c->codegen, p->kernels, p->n_kernels, c->code));
+  return lw_executable_new(p, c->code, &c->executable);
+}
+
+/* ---- the road ---- */
+
+typedef enum { TO_MODULE, TO_PLAN, TO_CODE } goal;
+
+static lw_status travel(lw_compiled *c, const lw_module *m,
+                        const lw_compile_options *o, goal to) {
+  double start = now_ms();
+  LW_TRY(lw_target_load(o->target ? o->target : "cpu", &c->target));
+  LW_TRY(lw_module_clone(m, &c->module));
+  lw_status st = run_passes(c, o);
+  c->times.passes_ms = since_ms(start);
+  if (st || to == TO_MODULE) return st;
+  start = now_ms();
+  LW_TRY(make_plan(c, o));
+  c->times.plan_ms = since_ms(start);
+  if (to == TO_PLAN) return NULL;
+  start = now_ms();
+  st = make_code(c, o);
+  c->times.code_ms = since_ms(start);
+  return st;
+}
+
+static lw_status start(const lw_module *m, const lw_compile_options *options,
+                       goal to, lw_compiled **out) {
+  static const lw_compile_options defaults = {0};
+  *out = NULL;
+  lw_compiled *c = calloc(1, sizeof *c);
+  if (!c) lw_oom(sizeof *c);
+  c->arena = lw_arena_new();
+  c->trace = lw_trace_new();
+  lw_status st = travel(c, m, options ? options : &defaults, to);
+  if (st) {
+    lw_compiled_free(c);
+    return lw_status_annotate(st, "module %s", m->name);
+  }
+  *out = c;
+  return NULL;
+}
+
+lw_status lw_compile(const lw_module *m, const lw_compile_options *options,
+                     lw_compiled **out) {
+  return start(m, options, TO_CODE, out);
+}
+
+lw_status lw_optimize(const lw_module *m, const lw_compile_options *options,
+                      lw_compiled **out) {
+  return start(m, options, TO_MODULE, out);
+}
+
+lw_status lw_compile_to_plan(const lw_module *m,
+                             const lw_compile_options *options,
+                             lw_compiled **out) {
+  return start(m, options, TO_PLAN, out);
+}
+
+void lw_compiled_free(lw_compiled *c) {
+  if (!c) return;
+  lw_executable_free(c->executable);
+  if (c->codegen) lw_codegen_free(c->codegen);
+  if (c->module) lw_module_free(c->module);
+  lw_trace_free(c->trace);
+  if (c->target) lw_target_free(c->target);
+  lw_arena_free(c->arena);
+  free(c);
+}
+
+const lw_module *lw_compiled_module(const lw_compiled *c) { return c->module; }
+const lw_plan *lw_compiled_plan(const lw_compiled *c) { return c->plan; }
+const lw_codegen *lw_compiled_codegen(const lw_compiled *c) {
+  return c->codegen;
+}
+const lw_pipeline_report *lw_compiled_report(const lw_compiled *c) {
+  return &c->report;
+}
+const lw_trace *lw_compiled_trace(const lw_compiled *c) { return c->trace; }
+const lw_target *lw_compiled_target(const lw_compiled *c) { return c->target; }
+lw_executable *lw_compiled_executable(lw_compiled *c) { return c->executable; }
+lw_compile_times lw_compiled_times(const lw_compiled *c) { return c->times; }
+double lw_compiled_ms(const lw_compiled *c) {
+  return c->times.passes_ms + c->times.plan_ms + c->times.code_ms;
+}
+
+static bool computes(const lw_inst *i) {
+  return i->opcode != LW_OP_PARAMETER && i->opcode != LW_OP_CONSTANT &&
+         i->opcode != LW_OP_TUPLE && i->opcode != LW_OP_GET_TUPLE_ELEMENT;
+}
+
+static bool is_many(const lw_inst *fusion) {
+  int n = 0;
+  const lw_comp *body = lw_inst_comp(fusion, LW_ATTR_CALLS);
+  for (const lw_inst *i = body->first; i; i = i->next) n += computes(i);
+  return n > 1;
+}
+
+int64_t lw_module_fusion_count(const lw_module *m) {
+  lw_arena *a = lw_arena_new();
+  int32_t n;
+  int64_t count = 0;
+  lw_comp **comps = lw_module_post_order(m, a, &n, true);
+  for (int32_t k = 0; k < n; k++) {
+    for (const lw_inst *i = comps[k]->first; i; i = i->next) {
+      count += i->opcode == LW_OP_FUSION && is_many(i);
+    }
+  }
+  lw_arena_free(a);
+  return count;
+}

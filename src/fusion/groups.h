@@ -1,0 +1,72 @@
+/* Kernels to be: what each would compute and cost, before anything is moved.
+ *
+ * Every instruction of a computation either is kept in memory or is inline in
+ * the kernels that read it. A group is the kernel of one kept value: its root,
+ * the inline instructions behind it, and the kept values it reads. Which values
+ * are inline says everything; duplication is what happens when several groups
+ * read an inline one.
+ *
+ * For each instruction in a group a node says at how many different indices it
+ * is computed (classes) and how often in all (evals). Two readers at the same
+ * element number share one computation. */
+#ifndef LW_FUSION_GROUPS_H
+#define LW_FUSION_GROUPS_H
+
+#include "fusion/gates.h"
+
+enum { LW_CLASS_ROOT = -1, LW_MAX_CLASSES = 16 };
+
+typedef struct {
+  int32_t pos;     /* of the instruction */
+  bool inside;     /* computed here; else read from memory */
+  int32_t n_cls;   /* LW_MAX_CLASSES + 1: too many */
+  int32_t cls[LW_MAX_CLASSES]; /* sorted: positions of those that make an index
+                                  of their own, or LW_CLASS_ROOT */
+  double count;    /* times it is emitted */
+  double evals;    /* elements computed, or read, in all */
+} lw_group_node;
+
+typedef struct {
+  int32_t root; /* position */
+  LW_VEC(lw_group_node) nodes;
+  lw_map index; /* position -> node + 1 */
+  int32_t n_inside, n_read, n_reduces;
+  double code; /* emitted operations */
+  lw_cost cost;
+} lw_group;
+
+typedef LW_VEC(int32_t) lw_groups_readers;
+
+typedef struct {
+  lw_comp *comp;
+  const lw_target *target;
+  lw_arena *arena;
+  int32_t n;
+  lw_inst **insts;   /* by position, operands first */
+  int32_t *pos;      /* by instruction id; -1: not of this computation */
+  lw_group **groups; /* by position; NULL: inline, or no kernel of ours */
+  bool *is_inline;
+  uint8_t *pinned; /* by id: control edges */
+  lw_groups_readers *readers; /* by position: roots that may read it */
+} lw_groups;
+
+
+lw_groups *lw_groups_new(lw_comp *c, const lw_target *t, lw_arena *a);
+void lw_groups_free(lw_groups *g);
+/* Roots of the groups that read a kept value, ascending. */
+int32_t lw_groups_readers_of(lw_groups *g, int32_t pos, int32_t *out,
+                             int32_t max);
+lw_group_node *lw_group_node_of(const lw_group *k, int32_t pos);
+/* The kernel's time, and what it would be with the producer's group inside. */
+double lw_group_ns(const lw_groups *g, const lw_group *k);
+double lw_group_ns_with(const lw_groups *g, const lw_group *k,
+                        const lw_group *producer);
+/* Makes a kept value inline: its group moves into every reader. */
+void lw_groups_inline(lw_groups *g, int32_t pos);
+/* Rewrites the computation: one fusion a group of two and more (or one with
+ * constants that are immediates). Returns how many were made. */
+int32_t lw_groups_build(lw_groups *g);
+/* A constant that a kernel holds as an immediate. */
+bool lw_is_immediate(const lw_inst *i);
+
+#endif

@@ -1,0 +1,149 @@
+/* instruction-fusion: a second copy of what stays in memory anyway.
+ *
+ * priority-fusion makes a value inline in all its readers or in none. A value
+ * that a dot, a loop or a tuple needs in memory stays there, and its other
+ * readers read it. Where computing it again is cheaper than reading it (a
+ * broadcast scalar, an iota, a mask, a conversion to a wider type), this pass
+ * takes a copy into those readers, one edge at a time; the value itself stays
+ * for the reader that must have it, or goes if nobody is left.
+ *
+ * The model: reading costs the value's bytes at its level; computing costs the
+ * instruction's arithmetic and the bytes of operands that the reader does not
+ * read yet.
+ */
+#include "fusion/fuse.h"
+#include "fusion/fusion.h"
+#include "fusion/groups.h"
+
+typedef struct {
+  lw_pass_env *env;
+  uint8_t *pinned;
+  int32_t n_ids; /* pinned covers ids below */
+  lw_gates gates;
+} run;
+
+static bool is_pinned(const run *r, const lw_inst *i) {
+  return i->id < r->n_ids && r->pinned[i->id];
+}
+
+/* Every reader of the operand inside the consumer takes the producer. */
+static lw_verdict edge_allows(const run *r, const lw_inst *producer,
+                              const lw_inst *consumer, int32_t slot) {
+  const lw_target *t = r->env->target;
+  if (!lw_inst_is_fusion(consumer)) {
+    lw_fusible f = t->backend->is_fusible(producer, consumer, t);
+    return f.yes ? lw_verdict_yes(LW_REASON_FUSIBLE) : lw_verdict_no(f.reason);
+  }
+  const lw_inst *param = lw_fusion_body(consumer)->params.data[slot];
+  for (const lw_use *u = param->uses; u; u = u->next) {
+    if (u->user->opcode == LW_OP_TUPLE)
+      return lw_verdict_no(LW_REASON_CONSUMER_KIND);
+    lw_fusible f = t->backend->is_fusible(producer, u->user, t);
+    if (!f.yes) return lw_verdict_no(f.reason);
+  }
+  return lw_verdict_yes(LW_REASON_FUSIBLE);
+}
+
+static lw_verdict fusibility(void *state, const lw_inst *consumer,
+                             int32_t slot) {
+  const run *r = state;
+  const lw_inst *producer = lw_inst_operand(consumer, slot);
+  if (is_pinned(r, producer) || is_pinned(r, consumer))
+    return lw_verdict_no(LW_REASON_CONTROL_EDGE);
+  if (producer->opcode == LW_OP_REDUCE || lw_inst_is_fusion(producer))
+    return lw_verdict_no(LW_REASON_PRODUCER_IS_FUSION);
+  lw_verdict v = edge_allows(r, producer, consumer, slot);
+  return v.yes ? lw_gate_in_place(producer, consumer) : v;
+}
+
+static lw_verdict profitability(void *state, const lw_inst *consumer,
+                                int32_t slot) {
+  const run *r = state;
+  const lw_target *t = r->env->target;
+  const lw_inst *p = lw_inst_operand(consumer, slot);
+  double whole = (double)lw_shape_bytes(p->shape);
+  lw_verdict v = {.unfused_ns = lw_cost_value_ns(t, whole, whole)};
+  v.fused_ns = lw_cost_compute_ns(t, p) / t->v.cores;
+  for (int32_t k = 0; k < p->n_operands; k++) {
+    const lw_inst *o = lw_inst_operand(p, k);
+    double bytes = (double)lw_shape_bytes(o->shape);
+    if (!lw_is_immediate(o) && lw_fusion_slot(consumer, o) < 0)
+      v.fused_ns += lw_cost_value_ns(t, bytes < whole ? bytes : whole, bytes);
+  }
+  v.saved_ns = v.unfused_ns - v.fused_ns;
+  v.yes = v.saved_ns > 0;
+  v.reason = v.yes ? LW_REASON_SAVES_TIME : LW_REASON_RECOMPUTE_LOSES;
+  v.flip = v.yes ? "a faster memory, or a dearer operation"
+                 : "a slower memory, or a cheaper operation";
+  return v;
+}
+
+/* Worth a question: a loop op whose reader is a kernel. */
+static bool is_candidate(const lw_inst *producer, const lw_inst *consumer) {
+  if (producer->opcode == LW_OP_CONSTANT || !lw_inst_is_loop(producer))
+    return false;
+  if (producer->opcode == LW_OP_BITCAST || producer->opcode == LW_OP_RESHAPE)
+    return false;
+  return lw_inst_is_loop(consumer) || consumer->opcode == LW_OP_REDUCE ||
+         (lw_inst_is_fusion(consumer) &&
+          lw_inst_i64(consumer, LW_ATTR_KIND, 0) != LW_FUSION_CUSTOM);
+}
+
+static lw_inst *take(run *r, lw_inst *producer, lw_inst *consumer) {
+  lw_inst *f = consumer;
+  if (!lw_inst_is_fusion(f)) {
+    const char *name = lw_arena_printf(r->env->scratch, "%s_%s_fusion",
+                                       lw_opcode_name(producer->opcode),
+                                       lw_opcode_name(consumer->opcode));
+    f = lw_fusion_new(consumer,
+                      consumer->opcode == LW_OP_REDUCE ? LW_FUSION_INPUT
+                                                       : LW_FUSION_LOOP,
+                      name, "fused_computation");
+  }
+  lw_fusion_take(f, producer);
+  for (int32_t k = 0; k < f->n_operands; k++)
+    if (lw_is_immediate(lw_inst_operand(f, k)))
+      lw_fusion_take(f, lw_inst_operand(f, k--));
+  lw_pass_count(r->env, "duplicated", 1);
+  return f;
+}
+
+static bool try_operands(run *r, lw_inst *i) {
+  bool changed = false;
+  for (int32_t k = 0; k < i->n_operands; k++) {
+    lw_inst *p = lw_inst_operand(i, k);
+    if (!is_candidate(p, i) || !lw_gates_ask(&r->gates, i, k)) continue;
+    if (!lw_pass_fuel(r->env)) return changed;
+    i = take(r, p, i);
+    changed = true;
+    k = -1; /* its operands are others now */
+    while (p && p->n_uses == 0 && !lw_inst_is_root(p)) {
+      lw_inst_remove(p);
+      p = NULL;
+    }
+  }
+  return changed;
+}
+
+static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
+  int32_t n;
+  run r = {.env = env, .n_ids = m->n_inst_ids};
+  r.gates = (lw_gates){"instruction-fusion", env->trace, &r, fusibility,
+                       profitability};
+  lw_comp **comps = lw_comps_to_fuse(m, env->scratch, &n);
+  for (int32_t k = 0; k < n; k++) {
+    r.pinned = lw_control_touched(comps[k], env->scratch);
+    r.n_ids = m->n_inst_ids;
+    for (lw_inst *i = comps[k]->last, *prev; i; i = prev) {
+      prev = i->prev;
+      if (i->n_operands && i->opcode != LW_OP_TUPLE)
+        *changed |= try_operands(&r, i);
+      if (prev && !prev->parent) prev = comps[k]->last;
+    }
+  }
+  return NULL;
+}
+
+const lw_pass lw_pass_instruction_fusion = {
+    "instruction-fusion",
+    "computes again what is cheaper computed than read", NULL, run_pass};
