@@ -4,6 +4,7 @@
 
 #include "driver/driver.h"
 #include "fusion/fusion.h"
+#include "hlo/check.h"
 
 struct lw_compiled {
   lw_arena *arena;
@@ -95,6 +96,7 @@ static lw_status travel(lw_compiled *c, const lw_module *m,
   double start = now_ms();
   LW_TRY(lw_target_load(o->target ? o->target : "cpu", &c->target));
   LW_TRY(lw_module_clone(m, &c->module));
+  LW_TRY(lw_check_status(c->module, (lw_check_options){0}, NULL));
   lw_status st = run_passes(c, o);
   c->times.passes_ms = since_ms(start);
   if (st || to == TO_MODULE) return st;
@@ -166,30 +168,4 @@ lw_executable *lw_compiled_executable(lw_compiled *c) { return c->executable; }
 lw_compile_times lw_compiled_times(const lw_compiled *c) { return c->times; }
 double lw_compiled_ms(const lw_compiled *c) {
   return c->times.passes_ms + c->times.plan_ms + c->times.code_ms;
-}
-
-static bool computes(const lw_inst *i) {
-  return i->opcode != LW_OP_PARAMETER && i->opcode != LW_OP_CONSTANT &&
-         i->opcode != LW_OP_TUPLE && i->opcode != LW_OP_GET_TUPLE_ELEMENT;
-}
-
-static bool is_many(const lw_inst *fusion) {
-  int n = 0;
-  const lw_comp *body = lw_inst_comp(fusion, LW_ATTR_CALLS);
-  for (const lw_inst *i = body->first; i; i = i->next) n += computes(i);
-  return n > 1;
-}
-
-int64_t lw_module_fusion_count(const lw_module *m) {
-  lw_arena *a = lw_arena_new();
-  int32_t n;
-  int64_t count = 0;
-  lw_comp **comps = lw_module_post_order(m, a, &n, true);
-  for (int32_t k = 0; k < n; k++) {
-    for (const lw_inst *i = comps[k]->first; i; i = i->next) {
-      count += i->opcode == LW_OP_FUSION && is_many(i);
-    }
-  }
-  lw_arena_free(a);
-  return count;
 }

@@ -57,9 +57,6 @@ typedef struct {
 } lw_compile_times;
 lw_compile_times lw_compiled_times(const lw_compiled *c);
 
-/* Fusions with more than one instruction that computes something. */
-int64_t lw_module_fusion_count(const lw_module *m);
-
 /* Literals in (one an entry parameter, tuples as tuples), a literal out. */
 LW_MUST_USE lw_status lw_compiled_run(lw_compiled *c,
                                       const lw_literal *const *args,

@@ -126,12 +126,54 @@ static void fuse_computation(run *r, lw_comp *c) {
       try_consumer(r, i);
 }
 
+/* The first caller applies the computation to elements (or calls a library):
+ * what is inside is that caller's business. */
+static bool is_embedding(lw_opcode op) {
+  switch ((int)op) {
+    case LW_OP_ALL_REDUCE:
+    case LW_OP_REDUCE_SCATTER:
+    case LW_OP_ALL_REDUCE_START:
+    case LW_OP_MAP:
+    case LW_OP_REDUCE:
+    case LW_OP_REDUCE_WINDOW:
+    case LW_OP_SCAN:
+    case LW_OP_SCATTER:
+    case LW_OP_SELECT_AND_SCATTER:
+    case LW_OP_SORT:
+    case LW_OP_FUSION:
+    case LW_OP_CUSTOM_CALL:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/* XLA's choice: every computation that no instruction embeds, those that
+ * nobody calls included. Callees first. */
+static lw_comp **comps_to_visit(const lw_module *m, lw_arena *a, int32_t *n) {
+  lw_comp **all = lw_module_post_order(m, a, n, false);
+  const lw_inst **caller = LW_NEW_ARRAY(a, const lw_inst *, m->n_comp_ids + 1);
+  for (const lw_comp *c = m->first_comp; c; c = c->next)
+    for (const lw_inst *i = c->first; i; i = i->next)
+      for (int32_t k = 0; k < lw_inst_called_count(i); k++) {
+        const lw_comp *d = lw_inst_called(i, k);
+        if (d && !caller[d->id]) caller[d->id] = i;
+      }
+  int32_t kept = 0;
+  for (int32_t k = 0; k < *n; k++) {
+    const lw_inst *i = caller[all[k]->id];
+    if (!i || !is_embedding(i->opcode)) all[kept++] = all[k];
+  }
+  *n = kept;
+  return all;
+}
+
 static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
   run r = {.env = env, .rules = xla_rules_new(env->scratch)};
   r.gates = (lw_gates){"fusion", env->trace, r.rules, xla_fusibility,
                        xla_profitability};
   int32_t n;
-  lw_comp **comps = lw_comps_to_fuse(m, env->scratch, &n);
+  lw_comp **comps = comps_to_visit(m, env->scratch, &n);
   for (int32_t k = 0; k < n; k++) fuse_computation(&r, comps[k]);
   lw_vec_free(&r.queue);
   lw_map_free(&r.position);

@@ -71,6 +71,62 @@ static double evals_per_element(const lw_inst *i, int32_t slot) {
   }
 }
 
+static int32_t equal_prefix(const lw_shape *a, const lw_shape *b) {
+  int32_t k = 0;
+  while (k < a->rank && k < b->rank && a->dims[k] == b->dims[k]) k++;
+  return k;
+}
+
+static int32_t least_dim(const lw_inst *i) {
+  int32_t n, least = LW_MAX_RANK;
+  const int64_t *d = lw_inst_i64s(i, LW_ATTR_DIMENSIONS, &n);
+  for (int32_t k = 0; k < n; k++)
+    if (d[k] < least) least = (int32_t)d[k];
+  return least;
+}
+
+/* Leading dims in which an operand is read at the reader's own index. */
+static int32_t aligned_dims(const lw_inst *i, int32_t slot) {
+  const lw_shape *o = lw_inst_operand(i, slot)->shape;
+  int32_t n, k = 0;
+  const int64_t *d;
+  if (!lw_shape_is_array(o)) return 0;
+  switch ((int)i->opcode) {
+    case LW_OP_REDUCE:
+      return slot < i->n_operands / 2 ? least_dim(i) : 0;
+    case LW_OP_BROADCAST:
+    case LW_OP_TRANSPOSE:
+      d = lw_inst_i64s(i, LW_ATTR_DIMENSIONS, &n);
+      while (k < n && d[k] == k && o->dims[k] == i->shape->dims[k]) k++;
+      return k;
+    case LW_OP_REVERSE:
+    case LW_OP_CONCATENATE:
+      k = least_dim(i);
+      return k < o->rank ? k : o->rank;
+    case LW_OP_SLICE:
+    case LW_OP_PAD:
+    case LW_OP_DYNAMIC_SLICE:
+      if (slot > 0) return 0;
+      return equal_prefix(o, i->shape);
+    case LW_OP_DYNAMIC_UPDATE_SLICE:
+      return slot <= 1 ? equal_prefix(o, i->shape) : 0;
+    case LW_OP_RESHAPE:
+    case LW_OP_BITCAST:
+      return equal_prefix(o, i->shape);
+    case LW_OP_GATHER:
+      return 0;
+    default:
+      return lw_inst_is_elementwise(i) ? equal_prefix(o, i->shape) : 0;
+  }
+}
+
+static double leading_points(const lw_shape *s, int32_t k) {
+  double n = 1;
+  while (lw_shape_is_tuple(s) && s->n_elems > 0) s = s->elems[0];
+  for (int32_t d = 0; d < k && d < s->rank; d++) n *= (double)s->dims[d];
+  return n;
+}
+
 /* ns of one evaluated element of i itself. */
 static double own_ns(const lw_groups *g, const lw_inst *i) {
   if (i->opcode == LW_OP_REDUCE) {
@@ -141,6 +197,8 @@ static void count_node(const lw_groups *g, lw_group *k, const lw_group_node *n,
     k->code += sign * n->count;
     k->n_inside += one;
     k->n_reduces += i->opcode == LW_OP_REDUCE ? one : 0;
+    if (i->opcode == LW_OP_REDUCE && sign > 0 && n->align < k->tile_dims)
+      k->tile_dims = n->align;
   } else {
     k->cost.memory_ns += sign * read_ns(g, n);
     k->n_read += one;
@@ -152,8 +210,10 @@ static void place_node(const lw_groups *g, lw_group *k, lw_group_node *n) {
   const lw_inst *i = g->insts[n->pos];
   double by_class[LW_MAX_CLASSES + 1] = {0};
   int32_t keys[LW_MAX_CLASSES + 1], n_keys = 0;
+  double most = 0;
   n->n_cls = 0;
   n->count = n->evals = 0;
+  n->align = LW_MAX_RANK;
   for (const lw_use *u = i->uses; u; u = u->next) {
     int32_t at = g->pos[u->user->id];
     const lw_group_node *r = at >= 0 ? lw_group_node_of(k, at) : NULL;
@@ -161,6 +221,9 @@ static void place_node(const lw_groups *g, lw_group *k, lw_group_node *n) {
     bool same = same_element(u->user, u->slot);
     int32_t key = same ? (r->n_cls == 1 ? r->cls[0] : at) : at;
     double evals = r->evals * evals_per_element(u->user, u->slot);
+    int32_t align = aligned_dims(u->user, u->slot);
+    if (r->align < align) align = r->align;
+    if (align < n->align) n->align = align;
     if (same)
       for (int32_t c = 0; c < r->n_cls && c < LW_MAX_CLASSES; c++)
         add_class(n, r->cls[c]);
@@ -175,7 +238,15 @@ static void place_node(const lw_groups *g, lw_group *k, lw_group_node *n) {
     if (j > LW_MAX_CLASSES) j = LW_MAX_CLASSES;
     by_class[j] = fmax(by_class[j], evals);
   }
-  for (int32_t j = 0; j <= LW_MAX_CLASSES; j++) n->evals += by_class[j];
+  for (int32_t j = 0; j <= LW_MAX_CLASSES; j++) {
+    n->evals += by_class[j];
+    most = fmax(most, by_class[j]);
+  }
+  const lw_shape *root = g->insts[k->root]->shape;
+  if (n_keys > 1 && leading_points(root, n->align) >= LW_LEAST_POINTS) {
+    n->evals = most; /* kept for the tile */
+    n->count = 1;
+  }
   if (i->shape->elements == 1 && lw_shape_is_array(i->shape)) {
     n->evals = fmin(n->evals, 1); /* once, before the loop */
     n->count = 1;
@@ -210,6 +281,8 @@ static lw_group *singleton(lw_groups *g, int32_t pos) {
   root->inside = true;
   root->n_cls = 1;
   root->cls[0] = LW_CLASS_ROOT;
+  root->align = k->tile_dims = LW_MAX_RANK;
+  if (lw_shape_is_array(i->shape)) root->align = k->tile_dims = i->shape->rank;
   root->count = 1;
   root->evals = elements_of(i);
   count_node(g, k, root, 1);
@@ -290,6 +363,26 @@ int32_t lw_groups_readers_of(lw_groups *g, int32_t pos, int32_t *out,
 double lw_group_ns(const lw_groups *g, const lw_group *k) {
   if (k->n_inside == 1 && is_renaming(g->insts[k->root])) return 0;
   return lw_cost_kernel_ns(g->target, k->cost);
+}
+
+double lw_group_points_with(const lw_groups *g, const lw_group *k,
+                            const lw_group *producer) {
+  const lw_group_node *n = lw_group_node_of(k, producer->root);
+  int32_t dims = n->align;
+  if (producer->tile_dims < dims) dims = producer->tile_dims;
+  if (k->n_reduces && k->tile_dims < dims) dims = k->tile_dims;
+  return leading_points(g->insts[k->root]->shape, dims);
+}
+
+double lw_group_work(const lw_groups *g, const lw_group *k) {
+  double simple = fmax(1e-6, g->target->v.simple_ns);
+  double words = 0;
+  for (size_t j = 0; j < k->nodes.len; j++) {
+    const lw_group_node *n = &k->nodes.data[j];
+    if (!n->inside || n->pos == k->root)
+      words += (double)lw_shape_bytes(g->insts[n->pos]->shape) / 4;
+  }
+  return k->cost.compute_ns / simple + words;
 }
 
 /* Compute grows by the producer's, times how often it is needed here; its value

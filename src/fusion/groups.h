@@ -14,7 +14,8 @@
 
 #include "fusion/gates.h"
 
-enum { LW_CLASS_ROOT = -1, LW_MAX_CLASSES = 16 };
+enum { LW_CLASS_ROOT = -1, LW_MAX_CLASSES = 16, LW_SMALL_WORK = 16384,
+       LW_LEAST_POINTS = 8 };
 
 typedef struct {
   int32_t pos;     /* of the instruction */
@@ -22,6 +23,7 @@ typedef struct {
   int32_t n_cls;   /* LW_MAX_CLASSES + 1: too many */
   int32_t cls[LW_MAX_CLASSES]; /* sorted: positions of those that make an index
                                   of their own, or LW_CLASS_ROOT */
+  int32_t align;   /* leading dims whose index is the kernel's own */
   double count;    /* times it is emitted */
   double evals;    /* elements computed, or read, in all */
 } lw_group_node;
@@ -31,6 +33,8 @@ typedef struct {
   LW_VEC(lw_group_node) nodes;
   lw_map index; /* position -> node + 1 */
   int32_t n_inside, n_read, n_reduces;
+  int32_t tile_dims; /* leading dims along which every reduce inside can be cut
+                        together with its readers */
   double code; /* emitted operations */
   lw_cost cost;
 } lw_group;
@@ -61,6 +65,13 @@ lw_group_node *lw_group_node_of(const lw_group *k, int32_t pos);
 double lw_group_ns(const lw_groups *g, const lw_group *k);
 double lw_group_ns_with(const lw_groups *g, const lw_group *k,
                         const lw_group *producer);
+/* Points of the outer loop of k's kernel with a group inside that holds reduces,
+ * read as node n says; 1: they do not share any. */
+double lw_group_points_with(const lw_groups *g, const lw_group *k,
+                            const lw_group *producer);
+/* Simple operations and words moved, together: below LW_SMALL_WORK a kernel runs
+ * as one point on one core, and nothing in it needs to be aligned. */
+double lw_group_work(const lw_groups *g, const lw_group *k);
 /* Makes a kept value inline: its group moves into every reader. */
 void lw_groups_inline(lw_groups *g, int32_t pos);
 /* Rewrites the computation: one fusion a group of two and more (or one with

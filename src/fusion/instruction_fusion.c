@@ -117,11 +117,29 @@ static bool try_operands(run *r, lw_inst *i) {
     i = take(r, p, i);
     changed = true;
     k = -1; /* its operands are others now */
-    while (p && p->n_uses == 0 && !lw_inst_is_root(p)) {
-      lw_inst_remove(p);
-      p = NULL;
-    }
   }
+  return changed;
+}
+
+/* What the copies left without a reader. */
+static void remove_dead(lw_comp *c) {
+  for (lw_inst *i = c->last, *prev; i; i = prev) {
+    prev = i->prev;
+    if (i->n_uses || lw_inst_is_root(i) || i->opcode == LW_OP_PARAMETER)
+      continue;
+    if (i->opcode == LW_OP_CONSTANT || lw_inst_is_loop(i)) lw_inst_remove(i);
+  }
+}
+
+static bool fuse_computation(run *r, lw_comp *c) {
+  bool changed = false;
+  r->pinned = lw_control_touched(c, r->env->scratch);
+  r->n_ids = c->module->n_inst_ids;
+  for (lw_inst *i = c->last, *prev; i; i = prev) {
+    prev = i->prev;
+    if (i->n_operands && i->opcode != LW_OP_TUPLE) changed |= try_operands(r, i);
+  }
+  if (changed) remove_dead(c);
   return changed;
 }
 
@@ -131,16 +149,7 @@ static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
   r.gates = (lw_gates){"instruction-fusion", env->trace, &r, fusibility,
                        profitability};
   lw_comp **comps = lw_comps_to_fuse(m, env->scratch, &n);
-  for (int32_t k = 0; k < n; k++) {
-    r.pinned = lw_control_touched(comps[k], env->scratch);
-    r.n_ids = m->n_inst_ids;
-    for (lw_inst *i = comps[k]->last, *prev; i; i = prev) {
-      prev = i->prev;
-      if (i->n_operands && i->opcode != LW_OP_TUPLE)
-        *changed |= try_operands(&r, i);
-      if (prev && !prev->parent) prev = comps[k]->last;
-    }
-  }
+  for (int32_t k = 0; k < n; k++) *changed |= fuse_computation(&r, comps[k]);
   return NULL;
 }
 

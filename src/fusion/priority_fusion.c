@@ -138,10 +138,22 @@ static bool at_root_element(const lw_group_node *n) {
   return n->n_cls == 1 && n->cls[0] == LW_CLASS_ROOT;
 }
 
+/* A reduce inside is a stage: its readers wait for the whole run it folds. They
+ * share a kernel when both can be cut along enough leading dims (a row goes
+ * through all stages while it is hot), when they are at the same element, or
+ * when all of it is too little to cut. */
+static bool reduce_fits(const lw_groups *g, const lw_group *k,
+                        const lw_group *p) {
+  const lw_group_node *n = lw_group_node_of(k, p->root);
+  if (at_root_element(n) && k->n_reduces + p->n_reduces < 16) return true;
+  if (lw_group_points_with(g, k, p) >= LW_LEAST_POINTS) return true;
+  return lw_group_work(g, k) + lw_group_work(g, p) < LW_SMALL_WORK;
+}
+
 static lw_verdict kernel_allows(const lw_groups *g, const lw_group *k,
                                 const lw_group *p) {
   const lw_group_node *n = lw_group_node_of(k, p->root);
-  if (p->n_reduces && !at_root_element(n))
+  if (p->n_reduces && !reduce_fits(g, k, p))
     return lw_verdict_no(LW_REASON_REDUCE_READ_MOVED);
   if (in_place_conflict(g, k, p))
     return lw_verdict_no(LW_REASON_IN_PLACE_CONFLICT);

@@ -45,7 +45,10 @@ void xla_rules_free(xla_rules *x) {
   for (size_t k = 0; k < x->fusions.len; k++) {
     fusion_info *f = (fusion_info *)(uintptr_t)x->fusions.values[k];
     for (size_t j = 0; j < f->operands.len; j++)
-      lw_vec_free(&((operand_use *)(uintptr_t)f->operands.values[j])->users);
+{
+      operand_use *u = (operand_use *)(uintptr_t)f->operands.values[j];
+      if (u) lw_vec_free(&u->users);
+    }
     lw_map_free(&f->operands);
   }
   lw_map_free(&x->fusions);

@@ -1,5 +1,12 @@
 #include "hlo/fold.h"
 
+/* Sizes come from the module's text: a product stops at INT64_MAX, where no
+ * array could exist, instead of wrapping. */
+static int64_t times(int64_t a, int64_t b) {
+  int64_t p;
+  return __builtin_mul_overflow(a, b, &p) ? INT64_MAX : p;
+}
+
 bool lw_fold_op_is_simple(lw_opcode op) {
   return op == LW_OP_ADD || op == LW_OP_MULTIPLY || op == LW_OP_MAXIMUM ||
          op == LW_OP_MINIMUM || op == LW_OP_AND || op == LW_OP_OR ||
@@ -25,8 +32,9 @@ lw_fold lw_fold_of(const lw_shape *shape, int32_t n_dims, const int64_t *dims,
     bool reduced = has_dim(n_dims, dims, d);
     trailing = trailing && reduced;
     if (!reduced) continue;
-    f.n *= shape->dims[d];
-    *(trailing ? &f.run : &f.outer) *= shape->dims[d];
+    int64_t *part = trailing ? &f.run : &f.outer;
+    f.n = times(f.n, shape->dims[d]);
+    *part = times(*part, shape->dims[d]);
   }
   bool last = shape->rank > 0 && has_dim(n_dims, dims, shape->rank - 1);
   if (operands != 1 || f.op == LW_OPCODE_COUNT)
@@ -37,6 +45,7 @@ lw_fold lw_fold_of(const lw_shape *shape, int32_t n_dims, const int64_t *dims,
     f.run = 1;
     f.outer = f.n;
   }
+  f.init_first = f.rule == LW_FOLD_SEQ;
   return f;
 }
 
@@ -51,6 +60,7 @@ lw_fold lw_reduce_fold(const lw_inst *reduce) {
     f.rule = (lw_fold_rule)pin[0];
     f.run = f.rule == LW_FOLD_ROW && pin[1] > 0 ? pin[1] : 1;
     f.outer = f.n / f.run;
+    f.init_first = f.rule == LW_FOLD_SEQ;
   }
   return f;
 }
@@ -72,7 +82,7 @@ lw_prim lw_dot_accumulator(lw_prim lhs, lw_prim rhs, lw_prim result) {
 static int64_t product(const lw_shape *s, int32_t n, const int64_t *dims) {
   int64_t p = 1;
   for (int32_t i = 0; i < n; i++)
-    if (dims[i] >= 0 && dims[i] < s->rank) p *= s->dims[dims[i]];
+    if (dims[i] >= 0 && dims[i] < s->rank) p = times(p, s->dims[dims[i]]);
   return p;
 }
 
@@ -81,7 +91,7 @@ static int64_t free_product(const lw_shape *s, int32_t n_a, const int64_t *a,
                             int32_t n_b, const int64_t *b) {
   int64_t p = 1;
   for (int32_t d = 0; d < s->rank; d++)
-    if (!has_dim(n_a, a, d) && !has_dim(n_b, b, d)) p *= s->dims[d];
+    if (!has_dim(n_a, a, d) && !has_dim(n_b, b, d)) p = times(p, s->dims[d]);
   return p;
 }
 

@@ -28,6 +28,7 @@ typedef struct {
   int64_t n;    /* elements folded into each output: O * T */
   int64_t run;  /* T: product of the trailing run of reduced dims (ROW) */
   int64_t outer; /* O: product of the other reduced dims (ROW); n else */
+  bool init_first; /* SEQ: block 0 starts from init; else init enters last */
 } lw_fold;
 
 /* The rule of a reduce: its lawson.fold attribute when a pass pinned one, else

@@ -149,6 +149,7 @@ struct lw_module {
   /* A proto's device assignment: replica_count ids for each partition. */
   int32_t n_devices;
   const int64_t *devices;
+  bool is_dynamic; /* protos only: XLA's dynamic padder has run */
   int32_t n_aliases;
   lw_io_alias *aliases;
   int32_t n_donors;

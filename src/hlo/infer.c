@@ -14,6 +14,35 @@
 
 /* ---- helpers ---- */
 
+enum { MAX_SHAPE_TEXT = 400 };
+
+static void print_bounded(lw_buf *b, const lw_shape *s) {
+  if (b->len > MAX_SHAPE_TEXT) return;
+  if (!lw_shape_is_tuple(s)) {
+    lw_shape_print(b, s, false);
+    return;
+  }
+  lw_buf_chr(b, '(');
+  for (int32_t i = 0; i < s->n_elems && b->len <= MAX_SHAPE_TEXT; i++) {
+    if (i) lw_buf_str(b, ", ");
+    print_bounded(b, s->elems[i]);
+  }
+  if (b->len <= MAX_SHAPE_TEXT) lw_buf_chr(b, ')');
+}
+
+const char *lw_infer_shape_str(lw_context *ctx, const lw_shape *s) {
+  lw_buf b = {0};
+  print_bounded(&b, s);
+  if (b.len > MAX_SHAPE_TEXT) {
+    b.len = MAX_SHAPE_TEXT;
+    lw_buf_str(&b, " ...");
+  }
+  const char *r =
+      lw_arena_strdup(lw_context_arena(ctx), lw_buf_cstr(&b), b.len);
+  lw_buf_free(&b);
+  return r;
+}
+
 void dim_list_of(dim_list *d, const lw_shape *s) {
   d->rank = s->rank;
   for (int32_t i = 0; i < s->rank; i++) {
@@ -793,7 +822,7 @@ lw_status lw_infer_shape(lw_context *ctx, const lw_inst *inst,
     s = lw_opcode_table[inst->opcode].flags & LW_OPF_SHAPE
             ? infer_given(&f, out)
             : infer_inferable(&f, out);
-  if (!s && *out) *out = lw_shape_fill_layouts(ctx, *out);
+  if (!s && lw_shape_is_array(*out)) *out = lw_shape_fill_layouts(ctx, *out);
   return lw_status_annotate(s, "%s",
                             (unsigned)inst->opcode < LW_OPCODE_COUNT
                                 ? lw_opcode_name(inst->opcode)

@@ -37,4 +37,8 @@ static inline bool lw_prim_same_kind(lw_prim a, lw_prim b) {
 /* Equal but for layouts and floating-point precision, tuples by element. */
 bool lw_shape_compatible_mixed(const lw_shape *a, const lw_shape *b);
 
+/* A shape without layouts for messages, cut after some hundred bytes: shared
+ * tuples can be exponentially long. In the context's arena. */
+const char *lw_infer_shape_str(lw_context *ctx, const lw_shape *s);
+
 #endif

@@ -22,7 +22,7 @@ static inline const lw_shape *infer_op(const infer *f, int32_t k) {
   return f->inst->operands[k].def->shape;
 }
 static inline const char *infer_str(const infer *f, const lw_shape *s) {
-  return lw_shape_str(f->ctx, s->no_layout);
+  return lw_infer_shape_str(f->ctx, s);
 }
 static inline bool infer_dyn(const lw_shape *s, int32_t dim) {
   return s->dynamic && s->dynamic[dim];

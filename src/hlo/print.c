@@ -1,10 +1,10 @@
 /* Modules, computations and instructions as text.
  *
- * Definitions come before uses, since XLA's parser wants that: lists are printed
- * as they stand if they do, else in XLA's post orders (lw_print_order). The
- * attributes come in the order of op_attributes.def, then sharding, frontend
- * attributes, control predecessors and the rest, as in XLA; those that have
- * their default are left out where XLA leaves them out.
+ * Definitions come before uses, since XLA's parser wants that: lists are
+ * printed as they stand if they do, else in XLA's post orders (lw_print_order).
+ * The attributes come in the order of op_attributes.def, then sharding,
+ * frontend attributes, control predecessors and the rest, as in XLA; those that
+ * have their default are left out where XLA leaves them out.
  */
 #include "hlo/print.h"
 
@@ -93,12 +93,25 @@ const char *lw_name_legal(lw_context *ctx, const char *name) {
 
 /* Words the lexer takes for something else unless a % stands before them. */
 static bool needs_percent(const char *s) {
-  static const char *const words[] = {
-      "true",          "false",       "inf",        "nan",
-      "HloModule",     "ENTRY",       "ROOT",       "FileLocations",
-      "FileNames",     "StackFrames", "maximal",    "replicated",
-      "FunctionNames", "manual",      "shard_as",   "shard_like",
-      "unknown",       "unreduced",   "last_tile_dim_replicate"};
+  static const char *const words[] = {"true",
+                                      "false",
+                                      "inf",
+                                      "nan",
+                                      "HloModule",
+                                      "ENTRY",
+                                      "ROOT",
+                                      "FileLocations",
+                                      "FileNames",
+                                      "StackFrames",
+                                      "maximal",
+                                      "replicated",
+                                      "FunctionNames",
+                                      "manual",
+                                      "shard_as",
+                                      "shard_like",
+                                      "unknown",
+                                      "unreduced",
+                                      "last_tile_dim_replicate"};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
     if (!strcmp(s, words[i])) return true;
   return false;
@@ -177,8 +190,8 @@ static void print_compact(const printer *p, const lw_inst *i) {
 }
 
 static void print_operand(const printer *p, const lw_inst *i) {
-  bool named = p->o->canonical_names ? p->canonical != NULL
-                                     : p->o->operand_names;
+  bool named =
+      p->o->canonical_names ? p->canonical != NULL : p->o->operand_names;
   if (p->o->operand_shapes) {
     lw_shape_print(p->b, i->shape, p->o->layouts);
     if (named) lw_buf_chr(p->b, ' ');
@@ -226,8 +239,7 @@ static const lw_comp *wrapped_comp(const lw_inst *i) {
     if (i->n_operands != 1) return NULL;
     i = lw_inst_operand(i, 0);
   }
-  return i->opcode == LW_OP_ASYNC_START ? lw_inst_comp(i, LW_ATTR_CALLS)
-                                        : NULL;
+  return i->opcode == LW_OP_ASYNC_START ? lw_inst_comp(i, LW_ATTR_CALLS) : NULL;
 }
 
 /* The wrapped instruction when it is printed in place of the async one. */
@@ -644,16 +656,18 @@ static void print_stack_tables(lw_buf *b, const lw_module *m) {
   lw_buf_str(b, "\nFileLocations\n");
   for (int32_t i = 0; i < m->n_file_locations; i++) {
     const lw_file_location *l = &m->file_locations[i];
-    lw_buf_printf(b, "%d {file_name_id=%lld function_name_id=%lld line=%lld "
-                  "end_line=%lld column=%lld end_column=%lld}\n", i + 1,
-                  (long long)l->file_name_id, (long long)l->function_name_id,
-                  (long long)l->line, (long long)l->end_line,
-                  (long long)l->column, (long long)l->end_column);
+    lw_buf_printf(b,
+                  "%d {file_name_id=%lld function_name_id=%lld line=%lld "
+                  "end_line=%lld column=%lld end_column=%lld}\n",
+                  i + 1, (long long)l->file_name_id,
+                  (long long)l->function_name_id, (long long)l->line,
+                  (long long)l->end_line, (long long)l->column,
+                  (long long)l->end_column);
   }
   lw_buf_str(b, "\nStackFrames\n");
   for (int32_t i = 0; i < m->n_stack_frames; i++)
-    lw_buf_printf(b, "%d {file_location_id=%lld parent_frame_id=%lld}\n",
-                  i + 1, (long long)m->stack_frames[i].file_location_id,
+    lw_buf_printf(b, "%d {file_location_id=%lld parent_frame_id=%lld}\n", i + 1,
+                  (long long)m->stack_frames[i].file_location_id,
                   (long long)m->stack_frames[i].parent_frame_id);
 }
 

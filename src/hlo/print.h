@@ -16,16 +16,16 @@ typedef enum {
 
 /* XLA's HloPrintOptions, by the same names. */
 typedef struct {
-  bool metadata;         /* and the stack tables */
-  bool large_constants;  /* else more than 10 elements print as {...} */
+  bool metadata;        /* and the stack tables */
+  bool large_constants; /* else more than 10 elements print as {...} */
   bool backend_config;
   bool frontend_attrs;
   bool control_deps;
-  bool layouts;          /* in shapes */
+  bool layouts; /* in shapes */
   bool result_shapes;
   bool operand_shapes;
   bool operand_names;
-  bool index_comments;   /* a comment each 5 operands: index=5 */
+  bool index_comments; /* a comment each 5 operands: index=5 */
   bool percent;
   bool program_shape;    /* (a: f32[]) -> f32[] */
   bool extra_attributes; /* those that the opcode has */

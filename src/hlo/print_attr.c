@@ -137,9 +137,9 @@ void lw_metadata_print(lw_buf *b, const lw_metadata *m) {
 /* ---- shardings ---- */
 
 static const char *sharding_word(int type) {
-  static const char *const words[] = {
-      "replicated", "maximal", "tuple",     "tiled",
-      "manual",     "unknown", "unreduced", "named"};
+  static const char *const words[] = {"replicated", "maximal", "tuple",
+                                      "tiled",      "manual",  "unknown",
+                                      "unreduced",  "named"};
   return words[type];
 }
 
@@ -252,8 +252,8 @@ static void window_pad(lw_buf *b, const lw_window *w) {
   if (!any) return;
   lw_buf_str(b, " pad=");
   for (int32_t i = 0; i < w->rank; i++)
-    lw_buf_printf(b, "%s%lld_%lld", i ? "x" : "",
-                  (long long)w->dims[i].pad_lo, (long long)w->dims[i].pad_hi);
+    lw_buf_printf(b, "%s%lld_%lld", i ? "x" : "", (long long)w->dims[i].pad_lo,
+                  (long long)w->dims[i].pad_hi);
 }
 
 static void print_window(lw_buf *b, const lw_window *w) {

@@ -102,8 +102,8 @@ void lw_literal_print_value(lw_buf *b, const lw_literal *l, int64_t i) {
 typedef struct {
   lw_buf *b;
   const lw_literal *lit;
-  int64_t next;                /* linear index */
-  int64_t outer[LW_MAX_RANK];  /* index in each open dimension */
+  int64_t next;               /* linear index */
+  int64_t outer[LW_MAX_RANK]; /* index in each open dimension */
 } nest;
 
 /* Ranks above 3 say where they are: an index comment behind the brace. */
@@ -117,8 +117,7 @@ static void open_brace(nest *n, int32_t dim) {
     return;
   }
   if (s->rank > 3 && dim > 0) {
-    lw_buf_printf(n->b, " /*i%d=%lld*/", dim - 1,
-                  (long long)n->outer[dim - 1]);
+    lw_buf_printf(n->b, " /*i%d=%lld*/", dim - 1, (long long)n->outer[dim - 1]);
     if (s->dims[dim] > 0) lw_buf_chr(n->b, ' ');
     return;
   }

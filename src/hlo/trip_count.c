@@ -1,6 +1,6 @@
 #include "hlo/trip_count.h"
 
-typedef __extension__ __int128 wide;
+__extension__ typedef __int128 wide;
 
 static const lw_inst *element_of(const lw_inst *x, const lw_inst *param,
                                  int64_t *index) {

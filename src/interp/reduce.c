@@ -113,30 +113,40 @@ static lw_status seq_combine(const seq *s, char *const *a, char *const *b,
   return lw_prog_run(s->e, s->f, s->outputs, in, to);
 }
 
-/* Folds rows [from, to) into block. */
+static void seq_copy(const seq *s, char *const *from, char *const *to) {
+  for (int32_t k = 0; k < s->operands; k++)
+    memcpy(to[k], from[k], (size_t)s->outputs * s->size[k]);
+}
+
+/* Folds rows [from, to) into block, which starts as start or (NULL) as the
+ * first row. */
 static lw_status seq_block(const seq *s, char *const *x, int64_t from,
-                           int64_t to, char *const *block) {
+                           int64_t to, char *const *start,
+                           char *const *block) {
   char *row_at[LW_FOLD_MAX_OPERANDS];
+  if (start) seq_copy(s, start, block);
   for (int64_t i = from; i < to; i++) {
-    for (int32_t k = 0; k < s->operands; k++) {
-      size_t bytes = (size_t)s->outputs * s->size[k];
-      row_at[k] = x[k] + (size_t)i * bytes;
-      if (i == from) memcpy(block[k], row_at[k], bytes);
-    }
-    if (i > from) LW_TRY(seq_combine(s, block, row_at, block));
+    for (int32_t k = 0; k < s->operands; k++)
+      row_at[k] = x[k] + (size_t)i * (size_t)s->outputs * s->size[k];
+    if (i == from && !start)
+      seq_copy(s, row_at, block);
+    else
+      LW_TRY(seq_combine(s, block, row_at, block));
   }
   return NULL;
 }
 
-static lw_status seq_fold(const seq *s, int64_t n, char *const *x,
+static lw_status seq_fold(const seq *s, const lw_fold *f, char *const *x,
                           char *const *block, char *const *acc,
                           char *const *init) {
+  int64_t n = f->n;
   for (int64_t at = 0; at < n; at += LW_FOLD_SEQ_BLOCK) {
     int64_t to = at + LW_FOLD_SEQ_BLOCK < n ? at + LW_FOLD_SEQ_BLOCK : n;
-    LW_TRY(seq_block(s, x, at, to, at ? block : acc));
+    char *const *start = at == 0 && f->init_first ? init : NULL;
+    LW_TRY(seq_block(s, x, at, to, start, at ? block : acc));
     if (at) LW_TRY(seq_combine(s, acc, block, acc));
   }
-  return seq_combine(s, init, acc, acc);
+  return f->init_first ? NULL : seq_combine(s, init, acc, acc);
 }
 
 /* ---- a fold of arrays over dims, whatever the rule ---- */
@@ -195,7 +205,7 @@ static lw_status fold_seqs(lw_eval *e, lw_prog *p, const lw_fold *f,
     for (int32_t k = 0; k < operands; k++) spread[k] = tmp[2 * k + 1];
     st = init_only(operands, outputs, inits, spread);
   }
-  if (!st) st = seq_fold(&s, f->n, x, block, acc, init);
+  if (!st) st = seq_fold(&s, f, x, block, acc, init);
   for (int32_t k = 0; k < 2 * operands; k++) lw_val_release(e, tmp[k]);
   return st;
 }

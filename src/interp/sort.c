@@ -33,25 +33,32 @@ static bool less(sorter *s, int64_t a, int64_t b) {
   return result != 0;
 }
 
-/* Bottom-up would do as well; this is the shortest right one. A later element
- * goes first only when it is strictly less. */
-static void merge_sort(sorter *s, int64_t lo, int64_t hi) {
-  if (hi - lo < 2 || s->status) return;
-  int64_t mid = lo + (hi - lo) / 2;
-  merge_sort(s, lo, mid);
-  merge_sort(s, mid, hi);
+/* One merge of [lo, mid) and [mid, hi): a later element goes first only when
+ * it is strictly less. */
+static void merge(sorter *s, int64_t lo, int64_t mid, int64_t hi) {
   int64_t a = lo, b = mid, k = lo;
   while (a < mid && b < hi)
     s->tmp[k++] =
         less(s, s->order[b], s->order[a]) ? s->order[b++] : s->order[a++];
   while (a < mid) s->tmp[k++] = s->order[a++];
   while (b < hi) s->tmp[k++] = s->order[b++];
-  memcpy(s->order + lo, s->tmp + lo, (size_t)(hi - lo) * sizeof *s->tmp);
+}
+
+/* Bottom-up, runs of 1, 2, 4, ... The merges are part of the definition: a
+ * comparator that is no order (NaN under LT) has a result of its own. */
+static void merge_sort(sorter *s, int64_t n) {
+  for (int64_t w = 1; w < n && !s->status; w *= 2) {
+    for (int64_t lo = 0; lo < n; lo += 2 * w)
+      merge(s, lo, lo + w < n ? lo + w : n, lo + 2 * w < n ? lo + 2 * w : n);
+    int64_t *done = s->tmp;
+    s->tmp = s->order;
+    s->order = done;
+  }
 }
 
 static void sort_line(sorter *s, int64_t len, lw_val **outs) {
   for (int64_t k = 0; k < len; k++) s->order[k] = k;
-  merge_sort(s, 0, len);
+  merge_sort(s, len);
   for (int32_t o = 0; o < s->n; o++)
     for (int64_t k = 0; k < len; k++)
       memcpy((char *)outs[o]->lit.data +

@@ -211,6 +211,11 @@ const lw_expr *lw_ex_value(lw_index *ix, const lw_inst *inst, int32_t leaf,
                                 .extent = extent});
 }
 
+const lw_expr *lw_expr_of_atom(lw_index *ix, const lw_atom *a) {
+  lw_term t = {1, a};
+  return intern(ix, 0, 1, &t);
+}
+
 const lw_expr *lw_ex_add(lw_index *ix, const lw_expr *a, const lw_expr *b) {
   sum s;
   sum_init(&s);

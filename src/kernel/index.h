@@ -60,6 +60,7 @@ const lw_expr *lw_ex_var(lw_index *ix, int32_t var, int64_t extent);
 const lw_expr *lw_ex_value(lw_index *ix, const lw_inst *inst, int32_t leaf,
                            int32_t n_idx, const lw_expr *const *idx,
                            int64_t extent);
+const lw_expr *lw_expr_of_atom(lw_index *ix, const lw_atom *a);
 const lw_expr *lw_ex_add(lw_index *ix, const lw_expr *a, const lw_expr *b);
 const lw_expr *lw_ex_addc(lw_index *ix, const lw_expr *a, int64_t c);
 const lw_expr *lw_ex_mul(lw_index *ix, const lw_expr *a, int64_t k);

@@ -148,10 +148,18 @@ bool lw_close_to_reference(lw_prim type, const lw_ref_error *ours,
          ours->specials <= xla->specials;
 }
 
-bool lw_close_to_peer(lw_prim type, const lw_diff *d) {
+/* The smallest normal number. */
+static double tiny(lw_prim t) {
+  return ldexp(1, 2 - (1 << (lw_prim_table[t].exp_bits - 1)));
+}
+
+bool lw_close_to_peer(lw_prim type, lw_prim narrowest, const lw_diff *d) {
   if (!lw_prim_is_float(type) && !lw_prim_is_complex(type))
     return d->different == 0;
-  return d->specials == 0 && d->max_abs <= 64 * epsilon(type) * d->scale;
+  double bound = 64 * epsilon(type) * d->scale;
+  if (narrowest != type)
+    bound = fmax(bound, epsilon(narrowest) * d->scale);
+  return d->specials == 0 && d->max_abs <= fmax(bound, tiny(type));
 }
 
 /* ---- in words ---- */

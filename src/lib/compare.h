@@ -40,8 +40,11 @@ LW_MUST_USE lw_status lw_literal_error(const lw_literal *x,
  * precision, and no new specials. */
 bool lw_close_to_reference(lw_prim type, const lw_ref_error *ours,
                            const lw_ref_error *xla);
-/* Without a reference: XLA's result within 64 ulp of the output's scale. */
-bool lw_close_to_peer(lw_prim type, const lw_diff *d);
+/* Without a reference: XLA's result within 64 ulp of the output's scale, or
+ * within one ulp of the narrowest float type the module computes in (pass type
+ * where it is none narrower), or below the smallest normal number, which XLA
+ * flushes. Integers: equal. */
+bool lw_close_to_peer(lw_prim type, lw_prim narrowest, const lw_diff *d);
 
 /* One line about a difference: "equal", or "12 of 80 differ, first at [1,3]:
  * 1.5 vs 1.25, max 4 ulp at [0,2]". */

@@ -307,9 +307,11 @@ static lw_status open_key(lw_npz *z, const char *key, zip_file_t **f, npy *h) {
 
 static lw_status check_shape(const lw_npz *z, const char *key, const npy *h,
                              const lw_shape *s) {
-  bool same = h->rank == s->rank;
+  bool same = h->rank == s->rank, one = s->rank == 0;
   for (int32_t d = 0; same && d < s->rank; d++)
     same = h->dims[d] == s->dims[d];
+  for (int32_t d = 0; one && d < h->rank; d++) one = h->dims[d] == 1;
+  same |= one; /* NumPy gives a viewed scalar the shape (1,) */
   if (same && fits(s->type, prim_of(h))) return NULL;
   char want[512], have[512];
   describe(want, sizeof want, s->type, s->rank, s->dims);

@@ -108,17 +108,8 @@ static uint64_t threefry_wide(const uint32_t key[2], uint64_t counter,
   return counter + (uint64_t)s->elements;
 }
 
-/* The key is itself run through Philox, so that weak keys do not matter. */
-static void scramble(uint32_t key[2]) {
-  static const uint32_t fixed[2] = {0x3ec8f720, 0x02461e29};
-  uint32_t x[4] = {key[0], key[1], 0, 0};
-  lw_philox(fixed, x);
-  key[0] = x[0];
-  key[1] = x[1];
-}
-
 /* Blocks of four words; 64-bit elements take two words, low first. */
-static void philox_bits(uint32_t key[2], uint64_t counter[2],
+static void philox_bits(const uint32_t key[2], uint64_t counter[2],
                         const lw_shape *s, void *out) {
   bool wide = lw_prim_bytes(s->type) == 8;
   int64_t words = s->elements * (wide ? 2 : 1);
@@ -155,8 +146,8 @@ lw_status lw_rng_bits(lw_rng_algorithm algorithm, int64_t n_state,
         key, state[1], s, out);
     return NULL;
   }
-  uint64_t counter[2] = {state[1], n_state > 2 ? state[2] : 0};
-  scramble(key);
+  /* A state of two words takes the key as the counter's high half. */
+  uint64_t counter[2] = {state[1], n_state > 2 ? state[2] : state[0]};
   philox_bits(key, counter, s, out);
   new_state[1] = counter[0];
   if (n_state > 2) new_state[2] = counter[1];

@@ -319,6 +319,11 @@ typedef union {
   double d[BLOCK];
 } wide_block;
 
+static bool is_narrow(lw_prim t) {
+  lw_narrow_format f;
+  return lw_narrow_get(t, &f);
+}
+
 static wide_kind wide_of(lw_prim t) {
   if (lw_prim_part(t) == LW_F64) return WIDE_F64;
   if (lw_prim_is_float(t) || lw_prim_is_complex(t)) return WIDE_F32;
@@ -328,21 +333,25 @@ static wide_kind wide_of(lw_prim t) {
 #define LOAD_LOOP(T, dst) \
   for (int k = 0; k < n; k++) w->dst[k] = ((const T *)a)[k];
 
-static void load_narrow(const lw_narrow_format *f, int bytes, int n,
-                        const void *a, float *o) {
-  if (bytes == 2)
-    for (int k = 0; k < n; k++) o[k] = nf_widen(f, ((const uint16_t *)a)[k]);
-  else
-    for (int k = 0; k < n; k++) o[k] = nf_widen(f, ((const uint8_t *)a)[k]);
+/* One loop a type, so that the format is a constant in it. */
+static bool load_narrow(lw_prim t, int n, const void *a, float *o) {
+  switch ((int)t) {
+#define X(E, lane, ...)                                                 \
+  case LW_##E: {                                                        \
+    const lw_narrow_format f = {__VA_ARGS__};                           \
+    const lane *x = a;                                                  \
+    for (int k = 0; k < n; k++) o[k] = nf_widen(&f, x[k]);              \
+    return true;                                                        \
+  }
+    LW_NARROW_TYPES(X)
+#undef X
+  }
+  return false;
 }
 
 /* n <= BLOCK elements of a real type t (or parts of a complex one). */
 static void load_block(lw_prim t, int n, const void *a, wide_block *w) {
-  lw_narrow_format f;
-  if (lw_narrow_get(t, &f)) {
-    load_narrow(&f, lw_prim_bytes(t), n, a, w->f);
-    return;
-  }
+  if (load_narrow(t, n, a, w->f)) return;
   switch ((int)t) {
     case LW_F32: LOAD_LOOP(float, f) return;
     case LW_F64: LOAD_LOOP(double, d) return;
@@ -363,12 +372,16 @@ static void load_block(lw_prim t, int n, const void *a, wide_block *w) {
 #define STORE_LOOP(T, expr) \
   for (int k = 0; k < n; k++) ((T *)o)[k] = (T)(expr);
 
-static void store_narrow(const lw_narrow_format *f, int bytes, int n,
-                         const float *a, void *o) {
-  if (bytes == 2) {
-    STORE_LOOP(uint16_t, nf_narrow(f, nf_round(f, a[k])))
-  } else {
-    STORE_LOOP(uint8_t, nf_narrow(f, nf_round(f, a[k])))
+static void store_narrow(lw_prim t, int n, const float *a, void *o) {
+  switch ((int)t) {
+#define X(E, lane, ...)                                                 \
+  case LW_##E: {                                                        \
+    const lw_narrow_format f = {__VA_ARGS__};                           \
+    STORE_LOOP(lane, nf_narrow(&f, nf_round(&f, a[k])))                 \
+    return;                                                             \
+  }
+    LW_NARROW_TYPES(X)
+#undef X
   }
 }
 
@@ -425,10 +438,9 @@ static void store_pred(wide_kind from, int n, const wide_block *w,
 /* w is overwritten. */
 static void store_block(wide_kind from, lw_prim t, int n, wide_block *w,
                         void *o) {
-  lw_narrow_format f;
-  if (lw_narrow_get(t, &f)) {
+  if (is_narrow(t)) {
     if (from != WIDE_F32) round_odd(from, n, w);
-    store_narrow(&f, lw_prim_bytes(t), n, w->f, o);
+    store_narrow(t, n, w->f, o);
   } else if (t == LW_F32) {
     store_f32(from, n, w, o);
   } else if (t == LW_F64) {
@@ -535,11 +547,6 @@ static void stochastic(const lw_elem_op *op, int64_t n, const void *va,
 /* ---- narrow floats, and flushed subnormals, through blocks ---- */
 
 static lw_elem_fn pick(const lw_elem_op *op);
-
-static bool is_narrow(lw_prim t) {
-  lw_narrow_format f;
-  return lw_narrow_get(t, &f);
-}
 
 static lw_prim widened(lw_prim t) { return is_narrow(t) ? LW_F32 : t; }
 

@@ -151,7 +151,8 @@ static lw_inst *subtract(lw_rw *r, lw_inst *i) {
       lw_rw_go(r, "x-(-y)"))
     return lw_rw_bin(r, LW_OP_ADD, i->shape, a, lw_op(b, 0));
   if (ints && lw_uniform(b) && !lw_uniform(a) && lw_rw_go(r, "x-c as x+(-c)")) {
-    lw_inst *c = lw_rw_un(r, LW_OP_NEGATE, i->shape, b);
+    uint64_t v = (uint64_t)lw_literal_get_int(lw_uniform(b), 0);
+    lw_inst *c = lw_rw_const_int(r, i->shape, (int64_t)(0 - v));
     return lw_rw_bin(r, LW_OP_ADD, i->shape, a, c);
   }
   return hoist(r, i);
@@ -238,7 +239,7 @@ static lw_inst *divide(lw_rw *r, lw_inst *i) {
   return hoist(r, i);
 }
 
-static lw_inst *remainder(lw_rw *r, lw_inst *i) {
+static lw_inst *remainder_op(lw_rw *r, lw_inst *i) {
   lw_inst *a = lw_op(i, 0), *b = lw_op(i, 1);
   if (!lw_type_is_int(i)) return hoist(r, i);
   if (lw_is_all_int(b, 1) && lw_rw_go(r, "n rem 1"))
@@ -438,7 +439,7 @@ static lw_inst *select3(lw_rw *r, lw_inst *i, lw_inst *p, lw_inst *t,
 }
 
 /* select moves elements: all of these pick the same ones. */
-static lw_inst *select(lw_rw *r, lw_inst *i) {
+static lw_inst *select_op(lw_rw *r, lw_inst *i) {
   lw_inst *p = lw_op(i, 0), *t = lw_op(i, 1), *f = lw_op(i, 2);
   if (!lw_shape_is_array(i->shape)) return NULL;
   if (t == f) return lw_rw_go(r, "select of equals") ? t : NULL;
@@ -614,7 +615,7 @@ static lw_status run(lw_module *m, lw_pass_env *env, bool *changed) {
   rules[LW_OP_NEGATE] = negate;
   rules[LW_OP_MULTIPLY] = multiply;
   rules[LW_OP_DIVIDE] = divide;
-  rules[LW_OP_REMAINDER] = remainder;
+  rules[LW_OP_REMAINDER] = remainder_op;
   rules[LW_OP_POWER] = power;
   rules[LW_OP_AND] = and_op;
   rules[LW_OP_OR] = or_op;
@@ -624,7 +625,7 @@ static lw_status run(lw_module *m, lw_pass_env *env, bool *changed) {
   rules[LW_OP_SHIFT_RIGHT_LOGICAL] = shift;
   rules[LW_OP_SHIFT_RIGHT_ARITHMETIC] = shift;
   rules[LW_OP_COMPARE] = compare;
-  rules[LW_OP_SELECT] = select;
+  rules[LW_OP_SELECT] = select_op;
   rules[LW_OP_MAXIMUM] = extreme;
   rules[LW_OP_MINIMUM] = extreme;
   rules[LW_OP_CLAMP] = clamp;

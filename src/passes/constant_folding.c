@@ -6,9 +6,9 @@
  * Not folded: side effects, random numbers, calls and control flow, library
  * calls, collectives; broadcasts and iotas, which say in a few bytes what a
  * constant says in many. A result may have `limit` bytes, and a module grows
- * by at most 1 MiB in all; sources that are broadcasts or iotas alone are
- * folded only into results of 1 KiB, since computing those in a kernel is
- * cheaper than reading them.
+ * by at most 1 MiB in all. Results larger than their constant sources have at
+ * most 1 KiB, and 64 bytes where all sources are broadcasts and iotas:
+ * computing those in a kernel is cheaper than reading them.
  */
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
-enum { GROW_LIMIT = 1 << 20, SOURCE_LIMIT = 1 << 18, SMALL = 1024 };
+enum { GROW_LIMIT = 1 << 20, SOURCE_LIMIT = 1 << 18, SMALL = 1024, TINY = 64 };
 
 static const lw_pass_option options[] = {
     {"limit", "65536", "bytes of the largest result"},
@@ -69,10 +69,6 @@ static bool is_source(const lw_inst *x) {
   return x->opcode == LW_OP_BROADCAST && is_source(lw_op(x, 0));
 }
 
-static bool is_stored(const lw_inst *x) {
-  return x->opcode == LW_OP_CONSTANT && x->shape->rank > 0;
-}
-
 /* Work of the operation, in elements: a dot of large broadcasts is not for
  * compile time. */
 static bool is_small_work(const lw_inst *i) {
@@ -86,14 +82,15 @@ static bool is_small_work(const lw_inst *i) {
 
 static bool worthwhile(const folder *f, const lw_inst *i) {
   int64_t bytes = lw_shape_bytes(i->shape), stored = 0;
-  bool scalars = true;
+  bool any = false;
   for (int32_t k = 0; k < i->n_operands; k++) {
     const lw_inst *x = lw_op(i, k);
-    if (is_stored(x)) stored += lw_shape_bytes(x->shape);
-    scalars = scalars && x->opcode == LW_OP_CONSTANT;
+    if (x->opcode != LW_OP_CONSTANT) continue;
+    stored += lw_shape_bytes(x->shape);
+    any = true;
   }
   if (bytes > f->limit || f->grown + bytes > GROW_LIMIT) return false;
-  return bytes <= SMALL || bytes <= stored || (scalars && stored > 0);
+  return bytes <= (any ? SMALL : TINY) || bytes <= stored;
 }
 
 static lw_status value_of(folder *f, const lw_inst *x, lw_literal **out) {

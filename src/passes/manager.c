@@ -7,6 +7,8 @@
 
 #include "base/diag.h"
 #include "base/file.h"
+#include "hlo/fingerprint.h"
+#include "hlo/infer.h"
 #include "hlo/print.h"
 #include "passes/passes.h"
 
@@ -68,6 +70,8 @@ typedef struct {
   int32_t n_slots;
   int32_t seq; /* of dumps */
   int32_t rounds;
+  uint64_t fingerprint; /* of the module as it is, and its size */
+  int64_t n_insts;
 } manager;
 
 static int32_t known_count(const lw_pipeline_options *o) {
@@ -232,6 +236,38 @@ static lw_status dump(manager *mg, const char *after) {
   return s;
 }
 
+static lw_status bad(const lw_pass *p, const lw_inst *i, const char *what) {
+  return lw_error(LW_INTERNAL, "after pass %s: %s %s in %s", p->name, i->name,
+                  what, i->parent->name);
+}
+
+/* Operands before their users in one computation, and shapes as inferred. */
+static lw_status verify_inst(lw_module *m, const lw_pass *p, const lw_inst *i,
+                             lw_map *seen) {
+  const lw_shape *s;
+  for (int32_t k = 0; k < i->n_operands; k++) {
+    const lw_inst *d = i->operands[k].def;
+    if (!d || d->parent != i->parent) return bad(p, i, "has a lost operand");
+    if (!lw_map_get(seen, (uintptr_t)d)) return bad(p, i, "is out of order");
+  }
+  LW_TRY(lw_status_annotate(lw_infer_shape(m->ctx, i, &s), "after pass %s: %s",
+                            p->name, i->name));
+  if (!lw_shape_compatible(s, i->shape)) return bad(p, i, "has another shape");
+  lw_map_set_ptr(seen, i, i);
+  return NULL;
+}
+
+static lw_status verify(lw_module *m, const lw_pass *p) {
+  lw_status s = NULL;
+  for (lw_comp *c = m->first_comp; c && !s; c = c->next) {
+    lw_map seen = {0};
+    for (lw_inst *i = c->first; i && !s; i = i->next)
+      s = verify_inst(m, p, i, &seen);
+    lw_map_free(&seen);
+  }
+  return s;
+}
+
 static lw_status lie(const lw_pass *p, bool claimed) {
   return lw_error(LW_INTERNAL, "pass %s %s", p->name,
                   claimed ? "says it changed the module and did not"
@@ -263,8 +299,6 @@ static lw_status run_pass(manager *mg, slot *s, bool *moved) {
                      .stats = &s->stats,
                      .pass = s->pass,
                      .flush_denormals = mg->o->flush_denormals};
-  int64_t before = lw_module_inst_count(mg->m);
-  uint64_t print_before = fingerprint(mg->m);
   bool changed = false;
   int64_t t = now_ns();
   lw_status st = s->pass->run(mg->m, &env, &changed);
@@ -272,9 +306,12 @@ static lw_status run_pass(manager *mg, slot *s, bool *moved) {
   s->fuel = env.fuel;
   lw_arena_free(env.scratch);
   if (st) return lw_status_annotate(st, "pass %s", s->pass->name);
-  account(s, before, lw_module_inst_count(mg->m), t, changed);
-  if (changed != (fingerprint(mg->m) != print_before))
-    return lie(s->pass, changed);
+  int64_t before = mg->n_insts;
+  uint64_t now = lw_module_fingerprint(mg->m, LW_FP_ALL);
+  mg->n_insts = lw_module_inst_count(mg->m);
+  account(s, before, mg->n_insts, t, changed);
+  if (changed != (now != mg->fingerprint)) return lie(s->pass, changed);
+  mg->fingerprint = now;
   if (!changed) return NULL;
   *moved = true;
   if (mg->o->verify_each) LW_TRY(verify(mg->m, s->pass));
@@ -347,6 +384,8 @@ static lw_status check_name(manager *mg, char *name) {
 
 static lw_status run_all(manager *mg) {
   bool moved = false;
+  mg->fingerprint = lw_module_fingerprint(mg->m, LW_FP_ALL);
+  mg->n_insts = lw_module_inst_count(mg->m);
   if (mg->o->dump_dir) LW_TRY(lw_dir_make(mg->o->dump_dir));
   LW_TRY(dump(mg, NULL));
   if (mg->o->passes) {

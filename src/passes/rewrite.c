@@ -138,8 +138,8 @@ static void rewrite_comp(lw_rw *r, lw_comp *c, const lw_rule *rules) {
     if (rules[i->opcode]) enqueue(r, i);
   while (r->work.len && !r->error) {
     if (budget-- == 0) {
-      r->error = lw_error(LW_INTERNAL, "%s: rules undo each other in %s",
-                          r->env->pass->name, c->name);
+      r->error =
+          lw_error(LW_INTERNAL, "rules undo each other in %s", c->name);
       return;
     }
     lw_inst *i = lw_vec_pop(&r->work);

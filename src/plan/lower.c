@@ -17,6 +17,7 @@
  *                the operand, merged with o.
  *
  * Nearly all of these copies disappear when live.c merges source and place. */
+#include "hlo/trip_count.h"
 #include "plan/plan_impl.h"
 
 /* One invocation of a computation. */
@@ -249,6 +250,12 @@ static lw_status lower_condition(scope *s, const lw_inst *loop, lw_node *node,
   const lw_comp *c = lw_inst_comp(loop, LW_ATTR_CONDITION);
   open_block(in, BLOCK_CONDITION, s->where, owner_first);
   bind_state(in, loop, c, operand, result, plan_invariants(b, loop), state);
+  node->trip_count = lw_while_trip_count(loop);
+  if (node->trip_count >= 0) {
+    node->n_slices = 0; /* nobody asks the condition */
+    in->where->last = position(b, NULL);
+    return NULL;
+  }
   LW_TRY(lower_comp(in, c));
   node->slices[0] = leaves_of(in, c->root)[0];
   in->where->last = position(b, NULL);

@@ -50,7 +50,8 @@ struct lw_node {
   /* COPY: slices[0] -> slices[1] */
   const char *reason;
   /* WHILE: children[0] = condition, children[1] = body; slices[0] = predicate;
-   * trip_count >= 0 when known (the condition need not be run) */
+   * trip_count >= 0 when known: then there is no predicate (n_slices is 0) and
+   * children[0] is empty */
   int64_t trip_count;
   /* CONDITIONAL: slices[0] = index or predicate; children = branches in order
    * (predicate form: true, false); an index out of range takes the last */

@@ -85,10 +85,12 @@ static void print_node(lw_buf *b, const lw_plan *p, const lw_node *n,
                     (long long)p->slices[n->slices[1]].bytes, n->reason);
       break;
     case LW_NODE_WHILE:
-      lw_buf_printf(b, "while %%%s while ", n->inst->name);
-      print_list(b, p, n, 0, 1);
+      lw_buf_printf(b, "while %%%s ", n->inst->name);
       if (n->trip_count >= 0) {
-        lw_buf_printf(b, " trips %lld", (long long)n->trip_count);
+        lw_buf_printf(b, "%lld times", (long long)n->trip_count);
+      } else {
+        lw_buf_str(b, "on ");
+        print_list(b, p, n, 0, 1);
       }
       lw_buf_chr(b, '\n');
       break;

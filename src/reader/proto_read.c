@@ -17,6 +17,7 @@ enum {
   MODULE_ENTRY_ID = 6,
   MODULE_SCHEDULE = 7,
   MODULE_ALIAS = 8,
+  MODULE_IS_DYNAMIC = 11,
   MODULE_DEVICES = 15,
   MODULE_STACK_FRAMES = 17,
   MODULE_DONORS = 18,
@@ -308,6 +309,7 @@ static void read_module(proto_in *in, pb_msg m) {
   for (size_t i = 0; i < all.len && !in->err; i++) fill_comp(in, &all.data[i]);
   find_entry(in, m, &all);
   in->module->id = pb_i64(m, MODULE_ID, 0);
+  in->module->is_dynamic = pb_i64(m, MODULE_IS_DYNAMIC, 0) != 0;
   read_program_shape(in, proto_sub(in, m, MODULE_PROGRAM_SHAPE));
   read_aliases(in, proto_sub(in, m, MODULE_ALIAS));
   read_donors(in, proto_sub(in, m, MODULE_DONORS));

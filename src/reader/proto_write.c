@@ -19,12 +19,12 @@ typedef struct {
 
 /* ---- ids ---- */
 
-/* The id in the upper halves of its instructions' ids; -1 when they differ or
- * were never read from a proto. */
+/* The upper half of its root's id: what it was read with, or 0, which the
+ * first such computation gets. */
 static int64_t old_comp_id(const lw_comp *c) {
   if (!c->root) return -1;
   int64_t id = c->root->unique_id >> 32;
-  return id > 0 && id < INT32_MAX ? id : -1;
+  return id >= 0 && id < INT32_MAX ? id : -1;
 }
 
 static void number_comps(proto_out *o, lw_comp **order, int32_t n) {
@@ -56,7 +56,7 @@ static void number_insts(proto_out *o, const lw_comp *c) {
     *slot = 1;
     *lw_map_put(&o->inst_ids, (uintptr_t)i) = (uint64_t)i->unique_id;
   }
-  int64_t next = comp << 32 | 1;
+  int64_t next = comp << 32;
   for (lw_inst *i = c->first; i; i = i->next) {
     if (lw_map_get(&o->inst_ids, (uintptr_t)i)) continue;
     while (lw_map_get(&taken, (uint64_t)next)) next++;
@@ -295,6 +295,7 @@ static lw_status write_module(proto_out *o, lw_buf *b) {
   pb_put_i64(b, 6, (int64_t)*lw_map_get(&o->comp_ids, (uintptr_t)m->entry));
   if (m->is_scheduled) write_schedule(o, b);
   write_aliases(m, b);
+  pb_put_i64(b, 11, m->is_dynamic);
   write_devices(m, b);
   write_stack_frames(m, b);
   write_donors(m, b);

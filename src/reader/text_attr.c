@@ -125,8 +125,10 @@ static bool window_part(lw_text_parser *ps, window_parts *w) {
   if (!strcmp(name, "rhs_reversal"))
     return dxd(ps, w->reversal, &w->n_reversal);
   if (!strcmp(name, "pad")) return window_pad(ps, w);
-  return lw_text_error_at(ps, &t, "a window has size, stride, pad, lhs_dilate, "
-                          "rhs_dilate and rhs_reversal, not '%s'", name);
+  return lw_text_error_at(ps, &t,
+                          "a window has size, stride, pad, lhs_dilate, "
+                          "rhs_dilate and rhs_reversal, not '%s'",
+                          name);
 }
 
 static bool window_sizes_agree(const window_parts *w) {
@@ -136,8 +138,7 @@ static bool window_sizes_agree(const window_parts *w) {
          (!w->n_reversal || w->n_reversal == n);
 }
 
-static const lw_window *make_window(lw_text_parser *ps,
-                                    const window_parts *w) {
+static const lw_window *make_window(lw_text_parser *ps, const window_parts *w) {
   lw_window_dim *d = LW_NEW_ARRAY(ps->arena, lw_window_dim, w->n_size);
   for (int32_t i = 0; i < w->n_size; i++)
     d[i] = (lw_window_dim){
@@ -163,7 +164,8 @@ static bool window(lw_text_parser *ps, lw_attr *out) {
     if (!window_part(ps, &w)) return false;
   lw_lex(&ps->lx);
   if (!window_sizes_agree(&w))
-    return lw_text_error_at(ps, &at, "the parts of the window have different "
+    return lw_text_error_at(ps, &at,
+                            "the parts of the window have different "
                             "ranks");
   out->u.window = make_window(ps, &w);
   return true;
@@ -202,7 +204,8 @@ static bool slice(lw_text_parser *ps, lw_attr *out) {
     const int64_t *r = NULL;
     ok = lw_text_ints(ps, TOK_LSQUARE, TOK_COLON, TOK_RSQUARE, &n, &r);
     if (ok && n != 2 && n != 3)
-      ok = lw_text_error_at(ps, &at, "expected [start:limit] or "
+      ok = lw_text_error_at(ps, &at,
+                            "expected [start:limit] or "
                             "[start:limit:stride]");
     if (!ok) break;
     lw_vec_push(&v, r[0]);
@@ -228,7 +231,8 @@ static bool labels(lw_text_parser *ps, const char *s, size_t n,
   *first = *second = -1;
   for (size_t i = 0; i < n; i++) digits += s[i] >= '0' && s[i] <= '9';
   if (*n_spatial >= 0 && digits != *n_spatial)
-    return lw_text_error(ps, "input, kernel and output need the same number of "
+    return lw_text_error(ps,
+                         "input, kernel and output need the same number of "
                          "spatial dimensions");
   *n_spatial = digits;
   for (size_t i = 0; i < n; i++) {
@@ -240,8 +244,10 @@ static bool labels(lw_text_parser *ps, const char *s, size_t n,
                                          : NULL;
     uint64_t bit = (uint64_t)1 << ((s[i] - '0') & 63);
     if (!slot || seen & bit)
-      return lw_text_error(ps, "dimension labels need %c, %c and 0 to %d once "
-                           "each", letters[0], letters[1], digits - 1);
+      return lw_text_error(ps,
+                           "dimension labels need %c, %c and 0 to %d once "
+                           "each",
+                           letters[0], letters[1], digits - 1);
     seen |= bit;
     *slot = (int64_t)i;
   }
@@ -442,8 +448,8 @@ static bool value(lw_text_parser *ps, lw_attr *out) {
     case LW_AK_SLICE_SIZES_LIST:
       return lw_text_raw_braces(ps, &out->u.s);
     case LW_AK_I64S:
-      return lw_text_ints(ps, TOK_LBRACE, TOK_COMMA, TOK_RBRACE,
-                          &out->u.list.n, &out->u.list.v);
+      return lw_text_ints(ps, TOK_LBRACE, TOK_COMMA, TOK_RBRACE, &out->u.list.n,
+                          &out->u.list.v);
     case LW_AK_BOOLS:
       return bools(ps, out);
     case LW_AK_SLICE:
@@ -594,8 +600,10 @@ static bool unknown_attr(lw_text_parser *ps, const lw_token *at,
   const char *op = lw_opcode_name(a->op);
   const char *near = lw_nearest_name(name, names, n);
   if (near)
-    return lw_text_error_at(ps, at, "%s has no attribute '%s'; did you mean "
-                            "'%s'?", op, name, near);
+    return lw_text_error_at(ps, at,
+                            "%s has no attribute '%s'; did you mean "
+                            "'%s'?",
+                            op, name, near);
   lw_buf b = {0};
   for (size_t i = 0; i < n; i++)
     lw_buf_printf(&b, "%s%s", i ? ", " : "", names[i]);
@@ -621,8 +629,7 @@ static bool attribute(lw_text_parser *ps, lw_text_attrs *a) {
   while (i < n && strcmp(names[i], name)) i++;
   if (i == n) return unknown_attr(ps, &at, a, name);
   lw_lex(&ps->lx);
-  if (ids[i] == LW_ATTR_COUNT)
-    return common_value(ps, a, (int)(i - (n - 5)));
+  if (ids[i] == LW_ATTR_COUNT) return common_value(ps, a, (int)(i - (n - 5)));
   lw_attr v = {.id = ids[i]};
   if (!value(ps, &v)) return false;
   lw_vec_push(&a->attrs, v);

@@ -91,8 +91,8 @@ bool lw_text_metadata(lw_text_parser *ps, lw_metadata *out) {
 /* {..} or {{..}, {..}} */
 static bool metadata_list(lw_text_parser *ps, lw_sharding *sh) {
   LW_VEC(lw_metadata) v = {0};
-  bool many = ps->lx.tok.kind == TOK_LBRACE &&
-              lw_lex_peek(&ps->lx) == TOK_LBRACE;
+  bool many =
+      ps->lx.tok.kind == TOK_LBRACE && lw_lex_peek(&ps->lx) == TOK_LBRACE;
   bool ok = true;
   if (many) lw_lex(&ps->lx);
   do {
@@ -241,7 +241,8 @@ static bool sharding_attr(lw_text_parser *ps, lw_sharding *sh,
   }
   if (attr_is(&t, "metadata")) return metadata_list(ps, sh);
   if (attr_is(&t, "last_tile_dims")) return last_tile_dims(ps, sh);
-  return lw_text_error_at(ps, &t, "a sharding has device=, devices=, "
+  return lw_text_error_at(ps, &t,
+                          "a sharding has device=, devices=, "
                           "last_tile_dims= and metadata=, not '%.*s='",
                           (int)t.len, t.text);
 }
@@ -341,8 +342,8 @@ static bool group_lists(lw_text_parser *ps, lw_replica_groups *g) {
   }
   g->kind = LW_RG_LISTS;
   g->n_groups = (int32_t)sizes.len;
-  g->group_sizes = lw_arena_memdup(ps->arena, sizes.data,
-                                   sizes.len * sizeof *sizes.data);
+  g->group_sizes =
+      lw_arena_memdup(ps->arena, sizes.data, sizes.len * sizeof *sizes.data);
   g->ids = lw_arena_memdup(ps->arena, ids.data, ids.len * sizeof *ids.data);
   lw_vec_free(&sizes);
   lw_vec_free(&ids);

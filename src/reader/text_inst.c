@@ -22,8 +22,8 @@ static bool no_sugar(lw_opcode op) {
          op == LW_OP_RECV || op == LW_OP_SEND;
 }
 
-static bool sugar(const char *s, size_t len, const char *suffix,
-                  lw_opcode op, opcode_word *out) {
+static bool sugar(const char *s, size_t len, const char *suffix, lw_opcode op,
+                  opcode_word *out) {
   size_t n = strlen(suffix);
   if (len <= n || memcmp(s + len - n, suffix, n)) return false;
   lw_opcode wrapped = lw_opcode_from_name(s, len - n);
@@ -115,22 +115,25 @@ static bool no_such_inst(lw_text_parser *ps, const lw_token *at,
   bool few = ps->diags->count < 20;
   int32_t below = few ? defined_below(ps, name) : 0;
   if (below)
-    return lw_text_error_at(ps, at, "'%s' is used before it is defined (line "
-                            "%d); operands come first in HLO text", name,
-                            below);
+    return lw_text_error_at(ps, at,
+                            "'%s' is used before it is defined (line "
+                            "%d); operands come first in HLO text",
+                            name, below);
   const char *near =
       few && m->len && m->len < 100000
           ? lw_nearest_name(name, (const char *const *)m->keys, m->len)
           : NULL;
   if (near)
-    return lw_text_error_at(ps, at, "no instruction '%s' in this computation; "
-                            "did you mean '%s'?", name, near);
+    return lw_text_error_at(ps, at,
+                            "no instruction '%s' in this computation; "
+                            "did you mean '%s'?",
+                            name, near);
   return lw_text_error_at(ps, at, "no instruction '%s' in this computation",
                           name);
 }
 
-bool lw_text_find_inst(lw_text_parser *ps, const lw_token *at,
-                       const char *name, lw_inst **out) {
+bool lw_text_find_inst(lw_text_parser *ps, const lw_token *at, const char *name,
+                       lw_inst **out) {
   uint64_t *slot = lw_map_get(&ps->scope->names, (uintptr_t)name);
   if (!slot) return no_such_inst(ps, at, name);
   if (*slot == LW_TEXT_POISON) {
@@ -180,13 +183,17 @@ static bool named_operand(lw_text_parser *ps, const lw_token *at,
   }
   if (ps->make_missing && !shape && !ps->scope->outer &&
       !lw_map_get(&ps->scope->names, (uintptr_t)name))
-    return lw_text_error_at(ps, at, "a lone instruction needs its operands' "
-                            "shapes, as in negate(f32[3] %s)", name);
+    return lw_text_error_at(ps, at,
+                            "a lone instruction needs its operands' "
+                            "shapes, as in negate(f32[3] %s)",
+                            name);
   if (!lw_text_find_inst(ps, at, name, out) || !compact_gte(ps, out))
     return false;
   if (shape && !lw_shape_compatible((*out)->shape, shape))
-    return lw_text_error_at(ps, at, "the operand is written as %s, but '%s' is "
-                            "%s", lw_shape_str(ps->ctx, shape), (*out)->name,
+    return lw_text_error_at(ps, at,
+                            "the operand is written as %s, but '%s' is "
+                            "%s",
+                            lw_shape_str(ps->ctx, shape), (*out)->name,
                             lw_shape_str(ps->ctx, (*out)->shape));
   return true;
 }
@@ -259,10 +266,10 @@ static bool arguments(lw_text_parser *ps, draft *d) {
   if (d->word.op == LW_OP_PARAMETER) return parameter_number(ps, d);
   if (d->word.op == LW_OP_CONSTANT) return constant_value(ps, d);
   if (!operands(ps, &d->ops)) return false;
-  lw_opcode op = d->word.wrapped != LW_OPCODE_COUNT &&
-                         d->word.op == LW_OP_ASYNC_START
-                     ? d->word.wrapped
-                     : d->word.op;
+  lw_opcode op =
+      d->word.wrapped != LW_OPCODE_COUNT && d->word.op == LW_OP_ASYNC_START
+          ? d->word.wrapped
+          : d->word.op;
   int arity = lw_opcode_table[op].arity;
   if (op == LW_OP_TUPLE && d->shape && lw_shape_is_tuple(d->shape))
     arity = d->shape->n_elems;
@@ -376,8 +383,10 @@ static bool check_replication(lw_text_parser *ps, const draft *d,
   (void)lw_inst_i64s(i, LW_ATTR_PARAMETER_REPLICATION, &n);
   int64_t leaves = lw_shape_leaf_count(i->shape);
   if (n == leaves) return true;
-  return lw_text_error_at(ps, &d->at, "parameter_replication has %d values, but "
-                          "the shape has %lld leaves", n, (long long)leaves);
+  return lw_text_error_at(ps, &d->at,
+                          "parameter_replication has %d values, but "
+                          "the shape has %lld leaves",
+                          n, (long long)leaves);
 }
 
 static bool infer(lw_text_parser *ps, const draft *d, lw_inst *i) {
@@ -414,8 +423,8 @@ static lw_inst *new_inst(lw_text_parser *ps, const draft *d) {
                         (int32_t)d->ops.len, d->ops.data);
   set_place(i, &d->at);
   if (!d->name)
-    unnamed(ps, i, lw_arena_printf(ps->arena, "%s.anon",
-                                   lw_opcode_name(d->word.op)));
+    unnamed(ps, i,
+            lw_arena_printf(ps->arena, "%s.anon", lw_opcode_name(d->word.op)));
   if (d->word.op == LW_OP_PARAMETER) add_param(c, i, d->number);
   if (d->literal) {
     lw_attr a = {.id = LW_ATTR_LITERAL, .u.literal = d->literal};
@@ -454,9 +463,8 @@ static lw_comp *wrapped_comp(lw_text_parser *ps, const draft *d) {
     unnamed(ps, p, "async_param");
     lw_vec_push(&params, p);
   }
-  lw_inst *root =
-      lw_inst_new_named(c, d->word.wrapped, d->shape->elems[1], "",
-                        (int32_t)params.len, params.data);
+  lw_inst *root = lw_inst_new_named(c, d->word.wrapped, d->shape->elems[1], "",
+                                    (int32_t)params.len, params.data);
   lw_vec_free(&params);
   set_place(root, &d->at);
   unnamed(ps, root, "async_op");
@@ -490,7 +498,8 @@ static void keep_outer_attrs(draft *d) {
 
 static bool async_start(lw_text_parser *ps, draft *d) {
   if (!start_shape_ok(d->shape))
-    return lw_text_error_at(ps, &d->at, "an async start has the shape "
+    return lw_text_error_at(ps, &d->at,
+                            "an async start has the shape "
                             "((operands), results, state...)");
   if (d->word.wrapped != LW_OPCODE_COUNT) {
     lw_comp *c = wrapped_comp(ps, d);
@@ -510,8 +519,10 @@ static bool async_start(lw_text_parser *ps, draft *d) {
 static bool async_rest(lw_text_parser *ps, draft *d) {
   lw_inst *operand = d->ops.data[0];
   if (!is_async(operand))
-    return lw_text_error_at(ps, &d->at, "the operand of %s must be an async "
-                            "start or update", lw_opcode_name(d->word.op));
+    return lw_text_error_at(ps, &d->at,
+                            "the operand of %s must be an async "
+                            "start or update",
+                            lw_opcode_name(d->word.op));
   const lw_inst *start = chain_start(operand);
   const lw_comp *c = start ? lw_inst_comp(start, LW_ATTR_CALLS) : NULL;
   if (!c) return lw_text_error_at(ps, &d->at, "this chain has no async start");
@@ -530,8 +541,10 @@ static bool async_rest(lw_text_parser *ps, draft *d) {
     return lw_text_error_at(ps, &d->at, "the start runs on thread \"%s\"",
                             runs_on ? runs_on : "main");
   if (d->word.op == LW_OP_ASYNC_UPDATE && operand->shape != d->shape)
-    return lw_text_error_at(ps, &d->at, "an update has its operand's shape, "
-                            "%s", lw_shape_str(ps->ctx, operand->shape));
+    return lw_text_error_at(ps, &d->at,
+                            "an update has its operand's shape, "
+                            "%s",
+                            lw_shape_str(ps->ctx, operand->shape));
   d->attrs.attrs.len = 0;
   return true;
 }
@@ -562,8 +575,10 @@ static bool read_draft(lw_text_parser *ps, draft *d) {
   lw_token op_at = ps->lx.tok;
   if (!opcode(ps, &d->word)) return false;
   if (!d->shape && (lw_opcode_table[d->word.op].flags & LW_OPF_SHAPE))
-    return lw_text_error_at(ps, &op_at, "%s needs its result shape before the "
-                            "opcode", lw_opcode_name(d->word.op));
+    return lw_text_error_at(ps, &op_at,
+                            "%s needs its result shape before the "
+                            "opcode",
+                            lw_opcode_name(d->word.op));
   attrs_for(d);
   if (!arguments(ps, d)) return false;
   if (d->name && !lw_text_attributes(ps, &d->attrs)) return false;
@@ -584,8 +599,8 @@ static bool make(lw_text_parser *ps, draft *d, lw_inst **out) {
   return check_replication(ps, d, i);
 }
 
-bool lw_text_inst_rest(lw_text_parser *ps, const lw_token *at,
-                       const char *name, lw_inst **out) {
+bool lw_text_inst_rest(lw_text_parser *ps, const lw_token *at, const char *name,
+                       lw_inst **out) {
   draft d = {.at = *at, .name = name};
   bool ok = read_draft(ps, &d) && make(ps, &d, out);
   lw_vec_free(&d.ops);

@@ -218,8 +218,8 @@ static lw_tok_kind lex_number(lw_lexer *lx) {
     return finish(lx, q, TOK_FLOAT);
   }
   if ((q = match_int(s, end)) &&
-      (q == end || (*q != 'x' && *q != '_' && *q != 'b' && *q != 'f' &&
-                    *q != '?')))
+      (q == end ||
+       (*q != 'x' && *q != '_' && *q != 'b' && *q != 'f' && *q != '?')))
     return lex_int(lx, q);
   if ((q = match_dim_labels(s, end))) return finish(lx, q, TOK_DIM_LABELS);
   if ((q = match_dxd(s, end))) return finish(lx, q, TOK_DXD);
@@ -250,8 +250,7 @@ static lw_tok_kind lex_word(lw_lexer *lx) {
     return *q == ':' ? TOK_NAME : TOK_ATTR;
   }
   t->prim = lw_prim_from_name(t->text, t->len);
-  if (t->prim != LW_PRIM_INVALID && t->prim != LW_TUPLE &&
-      t->prim != LW_BUFFER)
+  if (t->prim != LW_PRIM_INVALID && t->prim != LW_TUPLE && t->prim != LW_BUFFER)
     return TOK_TYPE;
   if (t->len == 3 && !memcmp(t->text, "nan", 3)) return lex_nan(lx, false);
   if (t->len == 3 && !memcmp(t->text, "inf", 3)) {
@@ -264,7 +263,8 @@ static lw_tok_kind lex_word(lw_lexer *lx) {
 
 static lw_tok_kind lex_percent(lw_lexer *lx) {
   const char *q = lx->p + 1;
-  if (q == lx->end || !word_start(*q)) return bad(lx, "expected a name after %");
+  if (q == lx->end || !word_start(*q))
+    return bad(lx, "expected a name after %");
   while (q < lx->end && word_char(*q)) q++;
   lx->tok.text = lx->p + 1;
   lx->tok.len = (size_t)(q - lx->tok.text);
@@ -296,8 +296,8 @@ static lw_tok_kind lex_string(lw_lexer *lx) {
 static lw_tok_kind lex_symbol(lw_lexer *lx) {
   static const char symbols[] = "=,:*#+~[]{}()";
   static const lw_tok_kind kinds[] = {
-      TOK_EQUAL,   TOK_COMMA,   TOK_COLON,  TOK_STAR,   TOK_HASH,
-      TOK_PLUS,    TOK_TILDE,   TOK_LSQUARE, TOK_RSQUARE, TOK_LBRACE,
+      TOK_EQUAL,  TOK_COMMA,  TOK_COLON,   TOK_STAR,    TOK_HASH,
+      TOK_PLUS,   TOK_TILDE,  TOK_LSQUARE, TOK_RSQUARE, TOK_LBRACE,
       TOK_RBRACE, TOK_LPAREN, TOK_RPAREN};
   const char *p = lx->p;
   if (starts(p, lx->end, "->")) return finish(lx, p + 2, TOK_ARROW);
@@ -454,35 +454,34 @@ char *lw_text_unescape(lw_arena *a, const char *s, size_t len,
 }
 
 const char *lw_tok_describe(const lw_token *t) {
-  static const char *const names[] = {
-      [TOK_END] = "the end of the text",
-      [TOK_ERROR] = "an invalid token",
-      [TOK_EQUAL] = "'='",
-      [TOK_COMMA] = "','",
-      [TOK_COLON] = "':'",
-      [TOK_STAR] = "'*'",
-      [TOK_HASH] = "'#'",
-      [TOK_PLUS] = "'+'",
-      [TOK_TILDE] = "'~'",
-      [TOK_QUESTION] = "'?'",
-      [TOK_LSQUARE] = "'['",
-      [TOK_RSQUARE] = "']'",
-      [TOK_LBRACE] = "'{'",
-      [TOK_RBRACE] = "'}'",
-      [TOK_LPAREN] = "'('",
-      [TOK_RPAREN] = "')'",
-      [TOK_ARROW] = "'->'",
-      [TOK_LEQ] = "'<='",
-      [TOK_DOTS] = "'...'",
-      [TOK_TYPE] = "a type",
-      [TOK_NAME] = "a name",
-      [TOK_ATTR] = "an attribute",
-      [TOK_IDENT] = "a word",
-      [TOK_STRING] = "a string",
-      [TOK_INT] = "an integer",
-      [TOK_FLOAT] = "a number",
-      [TOK_DIM_LABELS] = "dimension labels",
-      [TOK_DXD] = "sizes like 2x3",
-      [TOK_PAD] = "padding like 0_1x2_3"};
+  static const char *const names[] = {[TOK_END] = "the end of the text",
+                                      [TOK_ERROR] = "an invalid token",
+                                      [TOK_EQUAL] = "'='",
+                                      [TOK_COMMA] = "','",
+                                      [TOK_COLON] = "':'",
+                                      [TOK_STAR] = "'*'",
+                                      [TOK_HASH] = "'#'",
+                                      [TOK_PLUS] = "'+'",
+                                      [TOK_TILDE] = "'~'",
+                                      [TOK_QUESTION] = "'?'",
+                                      [TOK_LSQUARE] = "'['",
+                                      [TOK_RSQUARE] = "']'",
+                                      [TOK_LBRACE] = "'{'",
+                                      [TOK_RBRACE] = "'}'",
+                                      [TOK_LPAREN] = "'('",
+                                      [TOK_RPAREN] = "')'",
+                                      [TOK_ARROW] = "'->'",
+                                      [TOK_LEQ] = "'<='",
+                                      [TOK_DOTS] = "'...'",
+                                      [TOK_TYPE] = "a type",
+                                      [TOK_NAME] = "a name",
+                                      [TOK_ATTR] = "an attribute",
+                                      [TOK_IDENT] = "a word",
+                                      [TOK_STRING] = "a string",
+                                      [TOK_INT] = "an integer",
+                                      [TOK_FLOAT] = "a number",
+                                      [TOK_DIM_LABELS] = "dimension labels",
+                                      [TOK_DXD] = "sizes like 2x3",
+                                      [TOK_PAD] = "padding like 0_1x2_3"};
   return names[t->kind];
 }

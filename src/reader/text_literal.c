@@ -63,8 +63,7 @@ static bool store_nan(dense *d, const lw_token *at, int part) {
   if (at->negative) code |= (uint64_t)1 << (bits - 1);
   size_t size = (size_t)bits / 8;
   size_t parts = lw_prim_is_complex(d->shape->type) ? 2 : 1;
-  memcpy((char *)d->lit->data +
-             ((size_t)d->next * parts + (size_t)part) * size,
+  memcpy((char *)d->lit->data + ((size_t)d->next * parts + (size_t)part) * size,
          &code, size); /* little-endian */
   return true;
 }
@@ -109,9 +108,11 @@ static bool store_complex(dense *d) {
 static bool count_element(dense *d) {
   const lw_shape *s = d->shape;
   if (d->level != s->rank)
-    return lw_text_error(d->ps, "this element stands in %d braces, but a %s "
-                         "literal has %d", d->level,
-                         lw_shape_str(d->ps->ctx, s->no_layout), s->rank);
+    return lw_text_error(d->ps,
+                         "this element stands in %d braces, but a %s "
+                         "literal has %d",
+                         d->level, lw_shape_str(d->ps->ctx, s->no_layout),
+                         s->rank);
   if (s->rank && ++d->seen[s->rank - 1] > s->dims[s->rank - 1])
     return lw_text_error(d->ps, "more than %lld elements in the last dimension",
                          (long long)s->dims[s->rank - 1]);
@@ -134,19 +135,21 @@ static bool close_brace(dense *d) {
   if (d->level == 0) return lw_text_error(d->ps, "unexpected '}'");
   int32_t dim = --d->level;
   if (d->seen[dim] != s->dims[dim])
-    return lw_text_error(d->ps, "expected %lld elements in dimension %d, found "
-                         "%lld", (long long)s->dims[dim], dim,
-                         (long long)d->seen[dim]);
+    return lw_text_error(d->ps,
+                         "expected %lld elements in dimension %d, found "
+                         "%lld",
+                         (long long)s->dims[dim], dim, (long long)d->seen[dim]);
   d->seen[dim] = 0;
   return true;
 }
 
 static bool elided(lw_text_parser *ps) {
   return lw_text_error(
-      ps, "the values of this constant were left out of the text ({...}), so "
-          "the program cannot be run; dump it again with them "
-          "(--xla_dump_large_constants, or print_large_constants = True in "
-          "HloPrintOptions)");
+      ps,
+      "the values of this constant were left out of the text ({...}), so "
+      "the program cannot be run; dump it again with them "
+      "(--xla_dump_large_constants, or print_large_constants = True in "
+      "HloPrintOptions)");
 }
 
 static bool element(dense *d) {
@@ -217,7 +220,8 @@ static bool dense_literal(lw_text_parser *ps, const lw_shape *shape,
   if (ps->lx.tok.kind == TOK_LBRACE && lw_lex_peek(&ps->lx) == TOK_DOTS)
     return elided(ps);
   if (shape->elements > 1 && shape->elements > ps->lx.end - ps->lx.p)
-    return lw_text_error(ps, "a %s literal needs %lld elements, more than this "
+    return lw_text_error(ps,
+                         "a %s literal needs %lld elements, more than this "
                          "text has bytes left",
                          lw_shape_str(ps->ctx, shape->no_layout),
                          (long long)shape->elements);

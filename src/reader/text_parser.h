@@ -1,11 +1,13 @@
 /* The parser's state and the pieces its files share:
  *
- *   text_parse.c     module header, stack tables, computations
+ *   text_parse.c     computations, errors and recovery, the whole
+ *   text_header.c    the HloModule line, stack tables
  *   text_inst.c      one instruction: operands, async sugar, making it
  *   text_attr.c      attributes by kind
  *   text_config.c    sharding, metadata, replica groups, frontend attributes
  *   text_shape.c     shapes and layouts
  *   text_literal.c   constants
+ *   text_names.c     unique names
  *
  * Parse functions return false after having reported a diagnostic (or when the
  * fault was inherited from something already reported); the instruction list
@@ -21,8 +23,8 @@
 #include "reader/text_lex.h"
 
 enum {
-  LW_TEXT_MAX_DEPTH = 1000,       /* nested shapes, operands, bodies */
-  LW_TEXT_MAX_PARAMS = 1 << 20,   /* a larger parameter number is a typo */
+  LW_TEXT_MAX_DEPTH = 1000,     /* nested shapes, operands, bodies */
+  LW_TEXT_MAX_PARAMS = 1 << 20, /* a larger parameter number is a typo */
 };
 
 /* An instruction whose name is chosen once all names of the text are known. */
@@ -76,11 +78,16 @@ bool lw_text_string_or_braces(lw_text_parser *ps, const char **out);
 /* start ints separated by sep end, e.g. {1,2}. In the module's arena. */
 bool lw_text_ints(lw_text_parser *ps, lw_tok_kind start, lw_tok_kind sep,
                   lw_tok_kind end, int32_t *n, const int64_t **out);
+/* Nothing but blanks before the current token on its line. */
+bool lw_text_first_on_line(const lw_lexer *lx);
 /* Nesting guard: false (reported) when too deep. Pair with leave. */
 bool lw_text_enter(lw_text_parser *ps);
 static inline void lw_text_leave(lw_text_parser *ps) { ps->depth--; }
 
-/* ---- computations and instructions ---- */
+/* ---- module, computations, instructions ---- */
+
+/* From HloModule to the first computation. */
+void lw_text_module_header(lw_text_parser *ps);
 
 /* Gives every instruction and computation of the module a name of its own, by
  * XLA's rule: of equal names the first in the list keeps it; first, when not
@@ -93,20 +100,20 @@ lw_comp *lw_text_body(lw_text_parser *ps, const char *name);
 bool lw_text_comp_ref(lw_text_parser *ps, lw_comp **out);
 /* From behind "name =" to the last attribute. name NULL: an operand written in
  * place, without attributes. Adds it to the scope's computation. */
-bool lw_text_inst_rest(lw_text_parser *ps, const lw_token *at,
-                       const char *name, lw_inst **out);
+bool lw_text_inst_rest(lw_text_parser *ps, const lw_token *at, const char *name,
+                       lw_inst **out);
 /* The instruction of that name in the scope; reports unless found. */
-bool lw_text_find_inst(lw_text_parser *ps, const lw_token *at,
-                       const char *name, lw_inst **out);
+bool lw_text_find_inst(lw_text_parser *ps, const lw_token *at, const char *name,
+                       lw_inst **out);
 
 /* ---- attributes ---- */
 
 /* What an instruction carries besides opcode, shape and operands, while it is
  * read. */
 typedef struct {
-  lw_opcode op;      /* whose attributes are allowed */
-  bool async_start;  /* op is wrapped: async_execution_thread and aliasing too */
-  bool async_rest;   /* -update or -done: async_execution_thread alone */
+  lw_opcode op;     /* whose attributes are allowed */
+  bool async_start; /* op is wrapped: async_execution_thread and aliasing too */
+  bool async_rest;  /* -update or -done: async_execution_thread alone */
   LW_VEC(lw_attr) attrs;
   LW_VEC(const char *) seen;
   const lw_metadata *metadata;

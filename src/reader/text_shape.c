@@ -7,8 +7,7 @@ typedef LW_VEC(int64_t) ints;
 
 static bool layout_int(lw_text_parser *ps, int64_t *out) {
   return lw_text_expect(ps, TOK_LPAREN, "in a layout") &&
-         lw_text_int(ps, out) &&
-         lw_text_expect(ps, TOK_RPAREN, "in a layout");
+         lw_text_int(ps, out) && lw_text_expect(ps, TOK_RPAREN, "in a layout");
 }
 
 static bool layout_type(lw_text_parser *ps, lw_prim *out) {
@@ -138,10 +137,13 @@ static bool layout(lw_text_parser *ps, int32_t rank, const lw_layout **out) {
   if (lw_text_eat(ps, TOK_COLON) && !layout_extras(ps, &l)) return false;
   if (!lw_text_expect(ps, TOK_RBRACE, "at the end of a layout")) return false;
   if (l.rank != rank)
-    return lw_text_error_at(ps, &at, "the layout names %d dimensions, but the "
-                            "shape has %d", l.rank, rank);
+    return lw_text_error_at(ps, &at,
+                            "the layout names %d dimensions, but the "
+                            "shape has %d",
+                            l.rank, rank);
   if (!is_permutation(order, rank))
-    return lw_text_error_at(ps, &at, "the layout is not a permutation of the "
+    return lw_text_error_at(ps, &at,
+                            "the layout is not a permutation of the "
                             "dimensions");
   *out = lw_layout_intern(ps->ctx, &l);
   return true;
@@ -172,7 +174,8 @@ static bool dims(lw_text_parser *ps, lw_shape *s, int64_t *sizes,
       lw_token at = ps->lx.tok;
       if (!lw_text_int(ps, size)) return false;
       if (*size < 0 || at.big)
-        return lw_text_error_at(ps, &at, "a dimension cannot be negative");
+        return lw_text_error_at(ps, &at,
+                                "a dimension is between 0 and 2^63 - 1");
     }
     if (!lw_text_eat(ps, TOK_COMMA)) break;
   }
@@ -191,8 +194,8 @@ static bool array(lw_text_parser *ps, const lw_shape **out) {
   for (int32_t i = 0; i < s.rank; i++) any |= dynamic[i];
   if (any) s.dynamic = dynamic;
   if (!lw_prim_is_array(s.type)) {
-    if (s.rank) return lw_text_error(ps, "%s takes no dimensions",
-                                     lw_prim_name(s.type));
+    if (s.rank)
+      return lw_text_error(ps, "%s takes no dimensions", lw_prim_name(s.type));
     *out = lw_shape_other(ps->ctx, s.type);
     return true;
   }
@@ -200,8 +203,7 @@ static bool array(lw_text_parser *ps, const lw_shape **out) {
   /* '{' may also begin a computation's body. */
   lw_tok_kind next =
       ps->lx.tok.kind == TOK_LBRACE ? lw_lex_peek(&ps->lx) : TOK_END;
-  if ((next == TOK_INT || next == TOK_COLON) &&
-      !layout(ps, s.rank, &s.layout))
+  if ((next == TOK_INT || next == TOK_COLON) && !layout(ps, s.rank, &s.layout))
     return false;
   if (next == TOK_RBRACE && s.rank == 0) { /* f32[]{} */
     lw_lex(&ps->lx);

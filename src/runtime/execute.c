@@ -399,7 +399,7 @@ static lw_status run_library(run *r, const step *s) {
   } else {
     st = run_custom_call(i, data);
   }
-  return lw_status_annotate(st, "%s: ", i->name);
+  return lw_status_annotate(st, "%s", i->name);
 }
 
 /* ---- the tree ---- */

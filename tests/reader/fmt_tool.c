@@ -17,12 +17,15 @@ typedef struct {
 
 #define O(f) {#f, offsetof(lw_print_options, f)}
 static const option options[] = {
-    O(metadata),         O(large_constants), O(backend_config),
-    O(frontend_attrs),   O(control_deps),    O(layouts),
-    O(result_shapes),    O(operand_shapes),  O(operand_names),
-    O(index_comments),   O(percent),         O(program_shape),
-    O(extra_attributes), O(ids),             O(async_sugar),
-    O(compact_gte),      O(nested_bodies),   O(canonical_names),
+    O(metadata),         O(large_constants),
+    O(backend_config),   O(frontend_attrs),
+    O(control_deps),     O(layouts),
+    O(result_shapes),    O(operand_shapes),
+    O(operand_names),    O(index_comments),
+    O(percent),          O(program_shape),
+    O(extra_attributes), O(ids),
+    O(async_sugar),      O(compact_gte),
+    O(nested_bodies),    O(canonical_names),
 };
 
 static bool set_option(lw_print_options *o, const char *arg) {

@@ -104,7 +104,7 @@ def main():
           except Exception as e:
             why = "XLA refuses ours: " + str(e)[:300]
         text = path[:-3] + ".hlo"
-        if not why and os.path.exists(text):
+        if not why and os.path.exists(text) and "({...})" not in open(text).read():
           prints = fingerprints(tool, [path, text])
           if len(prints) != 2 or prints[0] != prints[1]:
             why = "text and proto have different fingerprints"

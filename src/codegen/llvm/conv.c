@@ -3,10 +3,10 @@
  * Positions that fall into padding or into holes of the lhs dilation are
  * skipped in the chain; block boundaries count them all the same.
  *
- * Lanes run along the output features when they are minor in the result (the
- * kernel is then read in consecutive elements and the input as one broadcast
- * element; bounds are uniform), else along the spatial dim that is minor (the
- * kernel is broadcast; bounds are per lane). Up to four vectors of features
+ * Lanes run along the last dim of the result: output features (the kernel is
+ * then read in consecutive elements and the input as one broadcast element;
+ * bounds are uniform) or a spatial dim (the kernel is broadcast; bounds are per
+ * lane). Up to four vectors of features
  * share one broadcast.
  */
 #include "codegen/llvm/dot.h"
@@ -321,29 +321,55 @@ static void by_features(conv *c) {
   lw_loop_end(f, &g);
 }
 
-static void by_positions(conv *c) {
-  lw_fn *f = c->d.f;
-  int64_t n = c->out->dims[c->dl->output_spatial[c->lane_dim]];
-  lw_loop o = lw_loop_begin(f, lw_i64(f, 0), lw_i64(f, c->features), 1, "co");
-  c->feature = o.iv;
-  chunks(c, lw_i64(f, 0), n, &c->pos[c->lane_dim], 1);
-  lw_loop_end(f, &o);
+/* The lanes run along the result's last dim, whose role this is. */
+static void choose_lanes(conv *c) {
+  int64_t last = c->out->rank - 1, n = c->out->dims[last];
+  c->lane_dim = -1;
+  c->width = c->d.width;
+  for (int32_t i = 0; i < c->dl->n_spatial; i++)
+    if (c->dl->output_spatial[i] == last) c->lane_dim = i;
+  if (c->lane_dim >= 0 && c->w->dims[c->lane_dim].lhs_dilation > 1) {
+    c->lane_dim = -1;
+    c->width = 1;
+  } else if (c->lane_dim < 0 && c->dl->output_feature != last) {
+    c->width = 1;
+  } else if (c->lane_dim < 0) {
+    n = c->batch_groups > 1 ? c->features / c->batch_groups : c->group_features;
+  }
+  while (c->width > 1 && c->width / 2 >= n) c->width /= 2;
 }
 
-static void choose_lanes(conv *c) {
-  int64_t n = c->group_features;
-  if (c->batch_groups > 1) n = c->features / c->batch_groups;
-  c->lane_dim = -1;
+/* Where the position along result dim d is kept. */
+static LLVMValueRef *coordinate(conv *c, int64_t d) {
+  if (d == c->dl->output_batch) return &c->b;
+  if (d == c->dl->output_feature) return &c->feature;
   for (int32_t i = 0; i < c->dl->n_spatial; i++)
-    if (c->out_stride[c->dl->output_spatial[i]] == 1 &&
-        c->out->dims[c->dl->output_spatial[i]] > 1 &&
-        c->w->dims[i].lhs_dilation == 1) {
-      c->lane_dim = i;
-      n = c->out->dims[c->dl->output_spatial[i]];
-    }
-  bool ok = c->lane_dim >= 0 || c->out_stride[c->dl->output_feature] == 1;
-  c->width = ok ? c->d.width : 1;
-  while (c->width > 1 && c->width / 2 >= n) c->width /= 2;
+    if (c->dl->output_spatial[i] == d) return &c->pos[i];
+  LW_ASSERT(!"a dim without a role");
+  return NULL;
+}
+
+/* One point: its leading dims are digits of p, the rest are loops, the last dim
+ * is cut into chunks. */
+static void point(conv *c, LLVMValueRef p) {
+  lw_fn *f = c->d.f;
+  int32_t tiled = f->phase->n_tile_dims, last = c->out->rank - 1;
+  lw_loop loops[LW_MAX_RANK];
+  for (int32_t d = tiled - 1; d >= 0; d--) {
+    LLVMValueRef n = lw_i64(f, c->out->dims[d]);
+    *coordinate(c, d) = LLVMBuildURem(f->b, p, n, "");
+    p = LLVMBuildUDiv(f->b, p, n, "");
+  }
+  for (int32_t d = tiled; d < last; d++) {
+    loops[d] =
+        lw_loop_begin(f, lw_i64(f, 0), lw_i64(f, c->out->dims[d]), 1, "pos");
+    *coordinate(c, d) = loops[d].iv;
+  }
+  if (c->lane_dim < 0 && c->dl->output_feature == last)
+    by_features(c);
+  else
+    chunks(c, lw_i64(f, 0), c->out->dims[last], coordinate(c, last), 1);
+  for (int32_t d = last - 1; d >= tiled; d--) lw_loop_end(f, &loops[d]);
 }
 
 static void setup(conv *c, const lw_inst *i) {
@@ -387,21 +413,8 @@ lw_status lw_emit_conv_stage(lw_fn *f, const lw_stage *s) {
     c.total[u] = lw_acc_slot_new(&c.d, c.width);
     c.part[u] = lw_acc_slot_new(&c.d, c.width);
   }
-  lw_loop batch = lw_loop_begin(f, f->p0, f->p1, 1, "batch"),
-          loops[LW_MAX_RANK];
-  c.b = batch.iv;
-  for (int32_t i = 0; i < c.dl->n_spatial; i++) {
-    if (i == c.lane_dim) continue;
-    int64_t n = c.out->dims[c.dl->output_spatial[i]];
-    loops[i] = lw_loop_begin(f, lw_i64(f, 0), lw_i64(f, n), 1, "pos");
-    c.pos[i] = loops[i].iv;
-  }
-  if (c.lane_dim < 0)
-    by_features(&c);
-  else
-    by_positions(&c);
-  for (int32_t i = c.dl->n_spatial - 1; i >= 0; i--)
-    if (i != c.lane_dim) lw_loop_end(f, &loops[i]);
-  lw_loop_end(f, &batch);
+  lw_loop l = lw_loop_begin(f, f->p0, f->p1, 1, "point");
+  point(&c, l.iv);
+  lw_loop_end(f, &l);
   return f->error;
 }

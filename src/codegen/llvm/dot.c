@@ -403,14 +403,14 @@ static lw_acc run_blocks(lw_dot *d, chunk *c, block_fn body) {
   return lw_acc_get(d, &c->total);
 }
 
-/* Rows [p0, p1), and in each all columns, width at a time. */
+/* Rows [row0, row1), and in each all columns, width at a time. */
 static void rows_by_columns(lw_dot *d, block_fn body, int parts) {
   lw_fn *f = d->f;
   int64_t n = d->plan.fold.n, m = d->plan.fold.m;
   int width = d->width;
   while (width > 1 && width / 2 >= n) width /= 2;
   chunk c = chunk_new(d, width, parts);
-  lw_loop row = lw_loop_begin(f, f->p0, f->p1, 1, "row");
+  lw_loop row = lw_loop_begin(f, d->row0, d->row1, 1, "row");
   LLVMValueRef batch = LLVMBuildUDiv(f->b, row.iv, lw_i64(f, m), "");
   LLVMValueRef r = LLVMBuildURem(f->b, row.iv, lw_i64(f, m), "");
   c.lhs0 = add(f, axis_offset(f, &d->plan.lhs_batch, batch),
@@ -440,7 +440,7 @@ static void elements(lw_dot *d) {
   lw_fn *f = d->f;
   int64_t n = d->plan.fold.n, m = d->plan.fold.m;
   chunk c = chunk_new(d, LANES, 1);
-  lw_loop row = lw_loop_begin(f, f->p0, f->p1, 1, "row");
+  lw_loop row = lw_loop_begin(f, d->row0, d->row1, 1, "row");
   LLVMValueRef batch = LLVMBuildUDiv(f->b, row.iv, lw_i64(f, m), "");
   LLVMValueRef r = LLVMBuildURem(f->b, row.iv, lw_i64(f, m), "");
   c.lhs0 = add(f, axis_offset(f, &d->plan.lhs_batch, batch),
@@ -455,18 +455,18 @@ static void elements(lw_dot *d) {
   lw_loop_end(f, &row);
 }
 
-/* Batches that the rows [p0, p1) touch; in each its rows [*lo, *hi). */
+/* Batches that the rows [row0, row1) touch; in each its rows [*lo, *hi). */
 static lw_loop batches_begin(lw_dot *d, LLVMValueRef *lo, LLVMValueRef *hi) {
   lw_fn *f = d->f;
   LLVMValueRef m = lw_i64(f, d->plan.fold.m);
-  LLVMValueRef last = LLVMBuildSub(f->b, f->p1, lw_i64(f, 1), "");
+  LLVMValueRef last = LLVMBuildSub(f->b, d->row1, lw_i64(f, 1), "");
   LLVMValueRef end = add(f, LLVMBuildUDiv(f->b, last, m, ""), lw_i64(f, 1));
   lw_loop l =
-      lw_loop_begin(f, LLVMBuildUDiv(f->b, f->p0, m, ""), end, 1, "batch");
+      lw_loop_begin(f, LLVMBuildUDiv(f->b, d->row0, m, ""), end, 1, "batch");
   LLVMValueRef from = LLVMBuildMul(f->b, l.iv, m, "");
-  *lo = lw_min_max(f, "llvm.smax", LLVMBuildSub(f->b, f->p0, from, ""),
+  *lo = lw_min_max(f, "llvm.smax", LLVMBuildSub(f->b, d->row0, from, ""),
                    lw_i64(f, 0));
-  *hi = lw_min_max(f, "llvm.smin", LLVMBuildSub(f->b, f->p1, from, ""), m);
+  *hi = lw_min_max(f, "llvm.smin", LLVMBuildSub(f->b, d->row1, from, ""), m);
   return l;
 }
 
@@ -801,6 +801,12 @@ lw_status lw_emit_dot_stage(lw_fn *f, const lw_stage *s) {
     d.base[i] = lw_array_base(f, v);
   }
   d.dest = lw_dest_base(f, s, 0);
+  /* a point is one row (a batch's row of the lhs) or several */
+  int64_t rows = d.plan.fold.batch * d.plan.fold.m;
+  int64_t per_point = f->phase->n_points ? rows / f->phase->n_points : 0;
+  d.row0 = mul_c(f, f->p0, per_point);
+  d.row1 = mul_c(f, f->p1, per_point);
+  if (s->inst->shape->elements == 0) return f->error;
   switch (d.plan.road) {
     case LW_DOT_CHAIN:
       rows_by_columns(&d, chain_block, 1);

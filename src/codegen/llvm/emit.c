@@ -72,6 +72,11 @@ static void push_level(lw_fn *f, LLVMBasicBlockRef pre) {
   l->open = true;
 }
 
+static void settle_at(lw_fn *f, LLVMBasicBlockRef b) {
+  LLVMPositionBuilderAtEnd(f->b, b);
+  f->cur = b;
+}
+
 static void pop_level(lw_fn *f) {
   lw_map_free(&f->levels[--f->n_levels].memo);
   f->levels[f->n_levels - 1].open = true;
@@ -91,7 +96,7 @@ lw_loop lw_loop_begin(lw_fn *f, LLVMValueRef lo, LLVMValueRef hi, int64_t step,
   LLVMValueRef any = LLVMBuildICmp(f->b, LLVMIntSLT, lo, hi, "");
   LLVMBuildCondBr(f->b, any, l.body, l.exit);
   push_level(f, pre);
-  LLVMPositionBuilderAtEnd(f->b, l.body);
+  settle_at(f, l.body);
   l.iv = LLVMBuildPhi(f->b, f->em->i64, "i");
   LLVMAddIncoming(l.iv, &lo, &pre, 1);
   return l;
@@ -104,7 +109,7 @@ void lw_loop_end(lw_fn *f, lw_loop *l) {
   LLVMValueRef more = LLVMBuildICmp(f->b, LLVMIntSLT, next, l->hi, "");
   LLVMBuildCondBr(f->b, more, l->body, l->exit);
   LLVMMoveBasicBlockAfter(l->exit, latch);
-  LLVMPositionBuilderAtEnd(f->b, l->exit);
+  settle_at(f, l->exit);
   pop_level(f);
 }
 
@@ -113,7 +118,7 @@ lw_if lw_if_begin(lw_fn *f, LLVMValueRef cond) {
   lw_if i = {block(f, "end")};
   LLVMBuildCondBr(f->b, cond, then, i.exit);
   push_level(f, pre);
-  LLVMPositionBuilderAtEnd(f->b, then);
+  settle_at(f, then);
   return i;
 }
 
@@ -121,7 +126,7 @@ void lw_if_end(lw_fn *f, lw_if *i) {
   LLVMBasicBlockRef at = LLVMGetInsertBlock(f->b);
   LLVMBuildBr(f->b, i->exit);
   LLVMMoveBasicBlockAfter(i->exit, at);
-  LLVMPositionBuilderAtEnd(f->b, i->exit);
+  settle_at(f, i->exit);
   pop_level(f);
 }
 

@@ -32,6 +32,7 @@ typedef struct {
 typedef struct {
   lw_cgval v;
   bool vec;
+  int level; /* where its code is */
 } lw_ev;
 
 /* Lanes that count. s: uniform condition (i1), v: per lane; NULL: all do. */
@@ -73,6 +74,9 @@ typedef struct lw_fn {
   int n_levels;
   LLVMBasicBlockRef cur; /* the innermost block while values are emitted */
   int depth;
+  int stage_level; /* level the stage began at: its reads of values of the same
+                      phase go no higher */
+  int least_level; /* of the load being made */
   lw_level levels[LW_MAX_LEVELS];
   lw_var vars[LW_MAX_VARS];
   lw_mask mask;
@@ -158,8 +162,7 @@ lw_cgval lw_load_gather(lw_fn *f, lw_prim t, LLVMValueRef base,
 void lw_store_scatter(lw_fn *f, lw_cgval v, LLVMValueRef base,
                       LLVMValueRef offsets, int width, LLVMValueRef mask);
 /* Load and store at a linear index expression, under the current mask. */
-lw_ev lw_load_at(lw_fn *f, lw_prim t, LLVMValueRef base, int64_t elements,
-                 const lw_expr *lin);
+lw_ev lw_load_at(lw_fn *f, lw_prim t, LLVMValueRef base, const lw_expr *lin);
 void lw_store_at(lw_fn *f, lw_ev v, LLVMValueRef base, const lw_expr *lin);
 
 /* ---- value.c ---- */
@@ -171,6 +174,16 @@ const lw_expr *lw_bind(lw_fn *f, int32_t var, LLVMValueRef base, int64_t extent,
 LLVMValueRef lw_expr_scalar(lw_fn *f, const lw_expr *e);
 LLVMValueRef lw_expr_vector(lw_fn *f, const lw_expr *e);
 bool lw_expr_is_vec(lw_fn *f, const lw_expr *e);
+/* The deepest level among its variables. */
+int lw_expr_level(lw_fn *f, const lw_expr *e);
+/* Puts the builder where code of a level goes. Value emission leaves it
+ * anywhere inside; lw_emit_value and the accesses end at the innermost. */
+void lw_seek(lw_fn *f, int level);
+/* Around code that seeks: enter takes the builder's block for the innermost. */
+void lw_enter(lw_fn *f);
+void lw_leave(lw_fn *f);
+/* A value just made is in registers: readers of this element find it. */
+void lw_remember(lw_fn *f, lw_value v, const lw_expr *const *idx, lw_ev ev);
 /* The element(s) of a value at idx (one expression a dim), under f->mask. */
 lw_ev lw_emit_value(lw_fn *f, lw_value v, const lw_expr *const *idx);
 /* The elementwise operation of inst on values of its operands. */
@@ -206,6 +219,7 @@ lw_status lw_emit_reduce_stage(lw_fn *f, const lw_stage *s);
 lw_status lw_emit_window_stage(lw_fn *f, const lw_stage *s);
 lw_status lw_emit_scan_stage(lw_fn *f, const lw_stage *s);
 lw_status lw_emit_update_stage(lw_fn *f, const lw_stage *s);
+/* scatter.c, sort.c (with topk), rng.c: being written by the lead right now. */
 lw_status lw_emit_scatter_stage(lw_fn *f, const lw_stage *s);
 lw_status lw_emit_select_scatter_stage(lw_fn *f, const lw_stage *s);
 lw_status lw_emit_sort_stage(lw_fn *f, const lw_stage *s);

@@ -320,8 +320,9 @@ static F round_to(lw_mathgen *g, lw_prim t, F x) {
   bool ok = lw_narrow_get(t, &f);
   LW_ASSERT(ok);
   if (t != LW_F16 || !g->has_f16c) return nf_round(g, &f, x);
-  LLVMValueRef h = LLVMBuildFPTrunc(g->b, x, half_type(g), "");
-  return canon_f(g, LLVMBuildFPExt(g->b, h, op_float_type(g), ""));
+  LLVMValueRef c = canon_f(g, x);
+  LLVMValueRef h = LLVMBuildFPTrunc(g->b, c, half_type(g), "");
+  return LLVMBuildFPExt(g->b, h, op_float_type(g), "");
 }
 
 static LLVMValueRef canonical_part(lw_mathgen *g, lw_prim part,

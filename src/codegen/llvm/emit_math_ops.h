@@ -257,10 +257,8 @@ FN op_region *op_region_close(GP op_region *r) {
 #define TADD(a, b) LLVMBuildAdd(BLD, a, b, "")
 #define TSUB(a, b) LLVMBuildSub(BLD, a, b, "")
 #define TMUL(a, b) LLVMBuildMul(BLD, a, b, "")
-#define TDIV(a, b) \
-  (SGN ? LLVMBuildSDiv(BLD, a, b, "") : LLVMBuildUDiv(BLD, a, b, ""))
-#define TREM(a, b) \
-  (SGN ? LLVMBuildSRem(BLD, a, b, "") : LLVMBuildURem(BLD, a, b, ""))
+#define TDIV(a, b) op_int_div(g, a, b)
+#define TREM(a, b) op_int_rem(g, a, b)
 #define TAND(a, b) AND(a, b)
 #define TOR(a, b) OR(a, b)
 #define TXOR(a, b) XOR(a, b)
@@ -282,6 +280,26 @@ FN op_region *op_region_close(GP op_region *r) {
 #define TPOP(a) op_call1(g, "llvm.ctpop", a)
 #define TCLZ(a) SUB(op_ctlz(g, a), KC(LANE - BITS))
 #define TMULHI(a, b) op_mulhi(g, a, b)
+
+/* Vectors of up to 32 bits divide as f64: the quotient of two such integers is
+ * at least 2^-33 of itself away from the next integer above, so its rounding
+ * never reaches it. */
+FN T op_int_div(GP T a, T b) {
+  if (g->width == 1 || BITS > 32)
+    return SGN ? LLVMBuildSDiv(BLD, a, b, "") : LLVMBuildUDiv(BLD, a, b, "");
+  LLVMTypeRef t = op_double_type(g), i = op_int_type(g, LANE);
+  if (!SGN) {
+    D x = LLVMBuildUIToFP(BLD, a, t, ""), y = LLVMBuildUIToFP(BLD, b, t, "");
+    return LLVMBuildFPToUI(BLD, DIV(x, y), i, "");
+  }
+  D x = LLVMBuildSIToFP(BLD, a, t, ""), y = LLVMBuildSIToFP(BLD, b, t, "");
+  return LLVMBuildFPToSI(BLD, DIV(x, y), i, "");
+}
+FN T op_int_rem(GP T a, T b) {
+  if (g->width == 1 || BITS > 32)
+    return SGN ? LLVMBuildSRem(BLD, a, b, "") : LLVMBuildURem(BLD, a, b, "");
+  return SUB(a, MUL(op_int_div(g, a, b), b));
+}
 
 FN T op_norm(GP T x) { return SGN ? TSEXT(x) : TMASK(x); }
 FN T op_mulhi(GP T a, T b) {

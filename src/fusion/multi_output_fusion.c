@@ -1,0 +1,384 @@
+/* multi-output-fusion: kernels that run over the same elements become one.
+ *
+ * Two forms. Siblings read a value both: one kernel reads it once. A producer
+ * and its consumer: the producer's value must stay in memory for somebody else,
+ * yet the consumer need not wait for it there; one kernel writes it and uses
+ * it from a register (an elementwise value that is output and reduced at once
+ * is of this form).
+ *
+ * Legal when the result is one loop: both run over the same space. A loop's
+ * space is its elements; a reduce's is its result's elements, each with a run of
+ * folded ones; a loop over a row reduce's operand fits it (the rows are its
+ * outer loop). The producer's value must be read at the kernel's own element,
+ * and no path may lead from the first to the second through a third kernel: it
+ * would have to run in between.
+ *
+ * Kernels that update a buffer in place stay alone: two of them in one kernel,
+ * or one beside a reader of its buffer, is where in-place goes wrong.
+ *
+ * Order: values in the order of the computation, their readers likewise; each
+ * reader joins the nearest fitting one before it.
+ */
+#include "fusion/fuse.h"
+#include "fusion/fusion.h"
+#include "fusion/groups.h"
+
+enum { MAX_BUFFERS = 256, MAX_BACK = 24, SERIAL_ELEMENTS = 65536 };
+
+/* The space of a kernel. points == 0: not one of ours. */
+typedef struct {
+  double points; /* elements of the outer loop (a loop: all of them) */
+  double wide;   /* row reduces: elements of the operand; else 0 */
+  bool reduces;
+} space;
+
+typedef struct {
+  lw_pass_env *env;
+  lw_comp *comp;
+  lw_map order; /* inst -> position in the list + 1 */
+  lw_map stamp; /* inst -> search that saw it */
+  uint64_t search;
+  bool changed;
+} run;
+
+/* ---- spaces ---- */
+
+static bool is_row_reduce(const lw_inst *r) {
+  int32_t n;
+  const int64_t *d = lw_inst_i64s(r, LW_ATTR_DIMENSIONS, &n);
+  int32_t rank = lw_inst_operand(r, 0)->shape->rank, first = rank;
+  for (int32_t k = 0; k < n; k++)
+    if (d[k] < first) first = (int32_t)d[k];
+  return n > 0 && rank - first == n;
+}
+
+static space space_of_op(const lw_inst *i) {
+  if (i->opcode == LW_OP_REDUCE && lw_shape_is_array(i->shape))
+    return (space){(double)i->shape->elements,
+                   is_row_reduce(i)
+                       ? (double)lw_inst_operand(i, 0)->shape->elements
+                       : 0,
+                   true};
+  if (i->opcode == LW_OP_DYNAMIC_UPDATE_SLICE || i->opcode == LW_OP_CONSTANT ||
+      i->opcode == LW_OP_BITCAST || i->opcode == LW_OP_RESHAPE ||
+      !lw_inst_is_loop(i))
+    return (space){0};
+  return (space){(double)i->shape->elements, 0, false};
+}
+
+/* Outputs of one fusion agree already: the smallest, and any reduce, tell. */
+static space space_of(const lw_inst *i) {
+  if (!lw_inst_is_fusion(i)) return space_of_op(i);
+  if (lw_inst_i64(i, LW_ATTR_KIND, 0) == LW_FUSION_CUSTOM) return (space){0};
+  const lw_inst *root = lw_fusion_body(i)->root;
+  space s = {0};
+  int32_t n = root->opcode == LW_OP_TUPLE ? root->n_operands : 1;
+  for (int32_t k = 0; k < n; k++) {
+    const lw_inst *out = n > 1 || root->opcode == LW_OP_TUPLE
+                             ? lw_inst_operand(root, k)
+                             : root;
+    if (!lw_shape_is_array(out->shape) ||
+        out->opcode == LW_OP_DYNAMIC_UPDATE_SLICE)
+      return (space){0};
+    double e = (double)out->shape->elements;
+    if (k == 0 || e < s.points) s.points = e;
+  }
+  for (const lw_inst *j = lw_fusion_body(i)->first; j; j = j->next) {
+    if (j->opcode == LW_OP_REDUCE) {
+      space r = space_of_op(j);
+      if (r.points != s.points) return (space){0};
+      s.reduces = true;
+      if (r.wide > s.wide) s.wide = r.wide;
+    } else if (j->opcode != LW_OP_PARAMETER && j->opcode != LW_OP_CONSTANT &&
+               j->opcode != LW_OP_TUPLE && !lw_inst_is_loop(j)) {
+      return (space){0};
+    }
+  }
+  return s;
+}
+
+/* Rows few and long leave cores idle: a loop that could be cut anywhere must
+ * not be tied to them. */
+static bool rows_are_enough(const run *r, space reduce) {
+  return reduce.wide <= SERIAL_ELEMENTS ||
+         reduce.points >= 4 * r->env->target->v.cores;
+}
+
+static bool same_space(const run *r, space a, space b) {
+  if (a.points <= 0 || b.points <= 0) return false;
+  if (a.points == b.points) return a.reduces == b.reduces ||
+                                   rows_are_enough(r, a.reduces ? a : b);
+  if (b.reduces && !a.reduces) return a.points == b.wide && rows_are_enough(r, b);
+  if (a.reduces && !b.reduces) return b.points == a.wide && rows_are_enough(r, a);
+  return false;
+}
+
+/* ---- how a consumer reads a value ---- */
+
+static bool keeps_element(const lw_inst *i) {
+  return lw_inst_is_elementwise(i) || i->opcode == LW_OP_RESHAPE ||
+         i->opcode == LW_OP_BITCAST ||
+         (i->opcode == LW_OP_BROADCAST &&
+          i->shape->elements == lw_inst_operand(i, 0)->shape->elements);
+}
+
+/* From value to the outputs, only through what keeps the element number, or
+ * into a row reduce as its operand. */
+static bool reads_own_element(const lw_inst *value, int depth) {
+  if (depth > 200) return false;
+  for (const lw_use *u = value->uses; u; u = u->next) {
+    const lw_inst *i = u->user;
+    if (i->opcode == LW_OP_TUPLE) continue;
+    if (i->opcode == LW_OP_REDUCE && u->slot < i->n_operands / 2 &&
+        is_row_reduce(i))
+      continue;
+    if (!keeps_element(i) || i->shape->elements != value->shape->elements)
+      return false;
+    if (!reads_own_element(i, depth + 1)) return false;
+  }
+  return true;
+}
+
+static bool consumer_reads_own(const lw_inst *consumer, const lw_inst *def) {
+  if (!lw_inst_is_fusion(consumer)) {
+    if (consumer->opcode == LW_OP_REDUCE)
+      return is_row_reduce(consumer) &&
+             lw_inst_operand(consumer, consumer->n_operands - 1) != def;
+    return keeps_element(consumer) &&
+           consumer->shape->elements == def->shape->elements;
+  }
+  int32_t slot = lw_fusion_slot(consumer, def);
+  return slot < 0 ||
+         reads_own_element(lw_fusion_body(consumer)->params.data[slot], 0);
+}
+
+/* ---- order and paths ---- */
+
+static void number(run *r) {
+  uint64_t k = 0;
+  for (lw_inst *i = r->comp->first; i; i = i->next)
+    *lw_map_put(&r->order, (uintptr_t)i) = ++k;
+}
+
+static uint64_t at(const run *r, const lw_inst *i) {
+  uint64_t *v = lw_map_get(&r->order, (uintptr_t)i);
+  return v ? *v : 0;
+}
+
+/* i is an element of a's result, or a. */
+static bool belongs_to(const lw_inst *i, const lw_inst *a) {
+  return i == a || (i->opcode == LW_OP_GET_TUPLE_ELEMENT &&
+                    lw_inst_operand(i, 0) == a);
+}
+
+/* A path from a to b that does not go straight from a's result into b. */
+static bool path_around(run *r, lw_inst *a, const lw_inst *b) {
+  LW_VEC(lw_inst *) stack = {0};
+  uint64_t limit = at(r, b), seen = ++r->search;
+  bool found = false;
+  lw_vec_push(&stack, a);
+  while (stack.len && !found) {
+    lw_inst *i = lw_vec_pop(&stack);
+    bool own = belongs_to(i, a);
+    for (const lw_use *u = i->uses; u && !found; u = u->next) {
+      if (u->user == b) {
+        found = !own;
+        continue;
+      }
+      uint64_t *s = lw_map_put(&r->stamp, (uintptr_t)u->user);
+      if (*s == seen || at(r, u->user) > limit) continue;
+      *s = seen;
+      lw_vec_push(&stack, u->user);
+    }
+  }
+  lw_vec_free(&stack);
+  return found;
+}
+
+static bool reads_result_of(const lw_inst *b, const lw_inst *a) {
+  for (int32_t k = 0; k < b->n_operands; k++)
+    if (belongs_to(lw_inst_operand(b, k), a)) return true;
+  return false;
+}
+
+/* ---- the gates: a comes before b in the list ---- */
+
+static lw_verdict fusibility(run *r, lw_inst *a, lw_inst *b) {
+  if (a->n_control_preds || b->n_control_preds)
+    return lw_verdict_no(LW_REASON_CONTROL_EDGE);
+  if (!same_space(r, space_of(a), space_of(b)))
+    return lw_verdict_no(LW_REASON_SPACES_DIFFER);
+  for (int32_t k = 0; k < b->n_operands; k++) {
+    lw_inst *def = lw_inst_operand(b, k);
+    if (!belongs_to(def, a)) continue;
+    if (space_of(a).reduces && space_of(a).points != space_of(b).points)
+      return lw_verdict_no(LW_REASON_REDUCE_READ_MOVED);
+    if (!consumer_reads_own(b, def))
+      return lw_verdict_no(LW_REASON_SPACES_DIFFER);
+  }
+  if (a->n_operands + b->n_operands > MAX_BUFFERS)
+    return lw_verdict_no(LW_REASON_KERNEL_TOO_LARGE);
+  if (path_around(r, a, b)) return lw_verdict_no(LW_REASON_CYCLE);
+  return lw_verdict_yes(LW_REASON_FUSIBLE);
+}
+
+/* One start instead of two, and what both read is read once. */
+static lw_verdict profitability(run *r, const lw_inst *a, const lw_inst *b) {
+  const lw_target *t = r->env->target;
+  lw_verdict v = {.saved_ns = t->v.launch_ns};
+  for (int32_t k = 0; k < b->n_operands; k++) {
+    const lw_inst *def = lw_inst_operand(b, k);
+    double bytes = (double)lw_shape_bytes(def->shape);
+    bool shared = belongs_to(def, a);
+    for (int32_t j = 0; j < a->n_operands && !shared; j++)
+      shared = lw_inst_operand(a, j) == def;
+    if (shared) v.saved_ns += lw_cost_value_ns(t, bytes, bytes);
+  }
+  v.yes = true;
+  v.reason = LW_REASON_SAVES_TIME;
+  v.flip = "nothing: one start less always is";
+  return v;
+}
+
+static bool ask(run *r, lw_inst *a, lw_inst *b) {
+  lw_verdict v = fusibility(r, a, b);
+  lw_gate_record(r->env->trace, "multi-output-fusion", a, b, v);
+  if (!v.yes) return false;
+  v = profitability(r, a, b);
+  lw_gate_record(r->env->trace, "multi-output-fusion", a, b, v);
+  return v.yes;
+}
+
+/* ---- joining ---- */
+
+/* Outputs that nobody reads any more go. */
+static void drop_dead_outputs(lw_inst *f) {
+  lw_comp *body = lw_fusion_body(f);
+  lw_module *m = body->module;
+  lw_inst *root = body->root;
+  int32_t n = root->n_operands, live = 0;
+  lw_inst **outs = LW_NEW_ARRAY(m->arena, lw_inst *, n);
+  const lw_shape **shapes = LW_NEW_ARRAY(m->arena, const lw_shape *, n);
+  int32_t *to = LW_NEW_ARRAY(m->arena, int32_t, n);
+  bool *used = LW_NEW_ARRAY(m->arena, bool, n);
+  for (lw_use *u = f->uses, *next; u; u = next) {
+    next = u->next;
+    if (u->user->n_uses || lw_inst_is_root(u->user))
+      used[lw_inst_i64(u->user, LW_ATTR_INDEX, 0)] = true;
+    else
+      lw_inst_remove(u->user);
+  }
+  for (int32_t k = 0; k < n; k++) {
+    to[k] = live;
+    if (!used[k]) continue;
+    outs[live] = lw_inst_operand(root, k);
+    shapes[live] = outs[live]->shape;
+    live++;
+  }
+  if (live == n || live == 0) return;
+  f->shape = lw_shape_tuple(m->ctx, live, shapes);
+  body->root = lw_inst_new(body, LW_OP_TUPLE, f->shape, NULL, live, outs);
+  lw_inst_remove(root);
+  for (lw_use *u = f->uses; u; u = u->next)
+    lw_inst_set_i64(u->user, LW_ATTR_INDEX,
+                    to[lw_inst_i64(u->user, LW_ATTR_INDEX, 0)]);
+}
+
+static lw_inst *join(run *r, lw_inst *a, lw_inst *b) {
+  lw_inst *f = lw_fusion_join(a, b, "multi_output_fusion");
+  if (space_of(f).reduces) lw_inst_set_i64(f, LW_ATTR_KIND, LW_FUSION_INPUT);
+  drop_dead_outputs(f);
+  number(r);
+  r->changed = true;
+  lw_pass_count(r->env, "joined", 1);
+  return f;
+}
+
+/* ---- finding pairs ---- */
+
+/* Distinct kernels of ours that read def, in list order. */
+static int32_t kernels_reading(run *r, const lw_inst *def, lw_inst ***out) {
+  lw_inst **v = LW_NEW_ARRAY(r->env->scratch, lw_inst *, def->n_uses + 1);
+  int32_t n = 0;
+  for (const lw_use *u = def->uses; u; u = u->next) {
+    lw_inst *i = u->user;
+    if (space_of(i).points <= 0) continue;
+    int32_t k = n;
+    bool twice = false;
+    for (int32_t j = 0; j < n; j++) twice |= v[j] == i;
+    if (twice) continue;
+    for (; k > 0 && at(r, v[k - 1]) > at(r, i); k--) v[k] = v[k - 1];
+    v[k] = i;
+    n++;
+  }
+  *out = v;
+  return n;
+}
+
+static bool join_siblings(run *r, const lw_inst *def) {
+  lw_inst **v;
+  if (def->n_uses < 2 || def->n_uses > 4096) return false;
+  int32_t n = kernels_reading(r, def, &v);
+  for (int32_t b = 1; b < n; b++)
+    for (int32_t a = b; a-- > 0 && b - a <= MAX_BACK;) {
+      if (!same_space(r, space_of(v[a]), space_of(v[b]))) continue;
+      if (reads_result_of(v[b], v[a])) continue; /* the other form's */
+      if (!ask(r, v[a], v[b])) continue;
+      if (!lw_pass_fuel(r->env)) return false;
+      (void)join(r, v[a], v[b]);
+      return true;
+    }
+  return false;
+}
+
+static bool join_consumer(run *r, lw_inst *a) {
+  lw_inst **v;
+  if (space_of(a).points <= 0) return false;
+  for (const lw_use *u = a->uses; u; u = u->next) {
+    const lw_inst *def = a;
+    if (lw_shape_is_tuple(a->shape)) def = u->user;
+    if (!belongs_to(def, a)) continue;
+    int32_t n = kernels_reading(r, def, &v);
+    for (int32_t k = 0; k < n; k++) {
+      if (!same_space(r, space_of(a), space_of(v[k])) || !ask(r, a, v[k]))
+        continue;
+      if (!lw_pass_fuel(r->env)) return false;
+      (void)join(r, a, v[k]);
+      return true;
+    }
+    if (def == a) break;
+  }
+  return false;
+}
+
+static void fuse_computation(run *r) {
+  number(r);
+  for (lw_inst *i = r->comp->first, *next; i; i = next) {
+    lw_inst *prev = i->prev;
+    next = i->next;
+    if (i->opcode == LW_OP_CONSTANT) continue;
+    if (join_siblings(r, i)) {
+      next = i; /* the rest of its readers */
+    } else if (join_consumer(r, i)) {
+      next = prev ? prev->next : r->comp->first; /* i is gone */
+    }
+  }
+}
+
+static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
+  int32_t n;
+  lw_comp **comps = lw_comps_to_fuse(m, env->scratch, &n);
+  for (int32_t k = 0; k < n; k++) {
+    run r = {.env = env, .comp = comps[k]};
+    fuse_computation(&r);
+    lw_map_free(&r.order);
+    lw_map_free(&r.stamp);
+    *changed |= r.changed;
+  }
+  return NULL;
+}
+
+const lw_pass lw_pass_multi_output_fusion = {
+    "multi-output-fusion",
+    "one kernel for siblings, and for a kept value and its consumer", NULL,
+    run_pass};
