@@ -179,9 +179,9 @@ void cli_close(cli_input *in) {
 static lw_status read_leaves(lw_npz *z, const lw_shape *s, int *number,
                              lw_arena *a, lw_literal **out) {
   if (!lw_shape_is_tuple(s)) {
+    if (!lw_shape_is_array(s)) return lw_literal_new(a, s, out);
     char key[16];
     snprintf(key, sizeof key, "p%d", (*number)++);
-    if (!lw_shape_is_array(s)) return lw_literal_new(a, s, out);
     return lw_npz_read(z, key, s, a, out);
   }
   lw_literal *t = LW_NEW(a, lw_literal);
@@ -209,9 +209,7 @@ static lw_status read_inputs(const char *path, cli_input *in, lw_literal **out,
   return st ? lw_status_annotate(st, "%s", path) : NULL;
 }
 
-static void say_range(const lw_input_range *r, const lw_context *ctx,
-                      cJSON *report) {
-  (void)ctx;
+static void say_range(const lw_input_range *r, cJSON *report) {
   lw_buf b = {0};
   lw_shape_print(&b, r->shape->no_layout, false);
   bool whole = lw_prim_is_int(r->shape->type) || r->shape->type == LW_PRED;
@@ -258,7 +256,7 @@ int cli_inputs(const cli_args *a, cli_input *in, lw_literal ***args, int32_t *n,
     cli_note("random inputs, seed %lld:", (long long)seed);
   }
   for (int32_t k = 0; k < n_ranges && !a->value[OPT_BRIEF]; k++) {
-    say_range(&ranges[k], in->ctx, report);
+    say_range(&ranges[k], report);
   }
   return CLI_YES;
 }

@@ -90,6 +90,9 @@ void lw_bound_free(lw_bound *b);
 LW_MUST_USE lw_status lw_load_module(lw_context *ctx, const char *path,
                                      const char *which, lw_diags *diags,
                                      lw_module **out);
+/* HLO text in memory. */
+LW_MUST_USE lw_status lw_load_text(lw_context *ctx, const char *text,
+                                   size_t len, lw_module **out);
 
 /* ---- random_inputs.c ---- */
 

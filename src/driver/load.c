@@ -196,3 +196,8 @@ lw_status lw_load_module(lw_context *ctx, const char *path, const char *which,
   }
   return load_file(ctx, path, diags, out);
 }
+
+lw_status lw_load_text(lw_context *ctx, const char *text, size_t len,
+                       lw_module **out) {
+  return lw_read_text(ctx, text, len, "<text>", NULL, out);
+}

@@ -129,6 +129,16 @@ lw_inst *lw_fusion_take(lw_inst *fusion, lw_inst *producer) {
 
 /* ---- several outputs ---- */
 
+static int32_t elements_of(lw_comp *body, lw_inst *t, lw_inst **outputs) {
+  int32_t n = t->shape->n_elems;
+  for (int32_t k = 0; k < n; k++) {
+    outputs[k] = lw_inst_new(body, LW_OP_GET_TUPLE_ELEMENT, t->shape->elems[k],
+                             NULL, 1, &t);
+    lw_inst_set_i64(outputs[k], LW_ATTR_INDEX, k);
+  }
+  return n;
+}
+
 /* Clones what an instruction computes (a body, or itself) into body and returns
  * its outputs: the root, or the operands of a root tuple. map: defs outside ->
  * values inside that are there already. */
@@ -160,21 +170,20 @@ static void bring(lw_inst *fusion, const lw_inst *src, lw_map *inside,
   *n = tuple ? root->n_operands : 1;
   for (int32_t k = 0; k < *n; k++)
     outputs[k] = lw_map_ptr(&map, tuple ? lw_inst_operand(root, k) : root);
+  if (!tuple && lw_shape_is_tuple(root->shape)) /* a reduce of several */
+    *n = elements_of(body, outputs[0], outputs);
   lw_map_free(&map);
 }
 
 static int32_t output_count(const lw_inst *i) {
-  if (!lw_inst_is_fusion(i)) return 1;
-  const lw_inst *root = lw_fusion_body(i)->root;
-  return root->opcode == LW_OP_TUPLE ? root->n_operands : 1;
+  return lw_shape_is_tuple(i->shape) ? i->shape->n_elems : 1;
 }
 
 /* Users of a side now read element base + k of the joined fusion. */
 static void redirect(lw_inst *side, int32_t n, lw_inst *joined, int32_t base) {
   lw_comp *c = joined->parent;
   lw_arena *a = c->module->arena;
-  bool tuple = lw_shape_is_tuple(side->shape) && lw_inst_is_fusion(side);
-  if (!tuple) {
+  if (!lw_shape_is_tuple(side->shape)) {
     lw_inst *g = lw_inst_new(c, LW_OP_GET_TUPLE_ELEMENT, side->shape, NULL, 1,
                              &joined);
     lw_inst_set_i64(g, LW_ATTR_INDEX, base);

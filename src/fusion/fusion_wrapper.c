@@ -4,10 +4,13 @@
  * The plan and the code generator then see four kinds of thing only: fusions,
  * library ops, control flow, and names for memory (parameters, constants,
  * tuples). `--fusion=none` is this pass alone, so fused and unfused code go
- * through the same emitter.
+ * through the same emitter. A reshape that is left only gives the same bytes other
+ * dims: it becomes a bitcast, which is a name. Constants that a kernel can hold
+ * as immediates go inside.
  */
 #include "fusion/fuse.h"
 #include "fusion/fusion.h"
+#include "fusion/groups.h"
 
 /* What stays as it is: memory's names, control flow, library calls, and what
  * talks to other devices or the host. */
@@ -25,6 +28,8 @@ static bool stays(const lw_inst *i) {
     case LW_OP_CALL:
     case LW_OP_CUSTOM_CALL:
     case LW_OP_FFT:
+    case LW_OP_RNG:
+    case LW_OP_RNG_GET_AND_UPDATE_STATE:
     case LW_OP_CHOLESKY:
     case LW_OP_TRIANGULAR_SOLVE:
     case LW_OP_AFTER_ALL:
@@ -41,6 +46,29 @@ static bool stays(const lw_inst *i) {
   }
 }
 
+/* Adds dims of one element only: dims in rising order. */
+static bool broadcast_keeps_order(const lw_inst *i) {
+  int32_t n;
+  const int64_t *d = lw_inst_i64s(i, LW_ATTR_DIMENSIONS, &n);
+  for (int32_t k = 1; k < n; k++)
+    if (d[k] <= d[k - 1]) return false;
+  return true;
+}
+
+/* Row-major bytes that only get other dims: no kernel, another name. */
+static bool only_renames(const lw_inst *i) {
+  const lw_inst *o = i->n_operands ? lw_inst_operand(i, 0) : NULL;
+  if (!o || i->n_control_preds || !lw_shape_is_array(i->shape) ||
+      !lw_shape_is_array(o->shape) || i->shape->type != o->shape->type ||
+      i->shape->elements != o->shape->elements ||
+      !lw_layout_is_descending(i->shape->layout) ||
+      !lw_layout_is_descending(o->shape->layout) ||
+      lw_shape_has_dynamic(i->shape) || lw_shape_has_dynamic(o->shape))
+    return false;
+  if (i->opcode == LW_OP_RESHAPE) return true;
+  return i->opcode == LW_OP_BROADCAST && broadcast_keeps_order(i);
+}
+
 static lw_fusion_kind kind_of(const lw_inst *i) {
   return i->opcode == LW_OP_REDUCE || i->opcode == LW_OP_SCATTER
              ? LW_FUSION_INPUT
@@ -54,6 +82,16 @@ static void move_waiters(lw_comp *c, const lw_inst *from, lw_inst *to) {
       if (i->control_preds[k] == from) i->control_preds[k] = to;
 }
 
+/* The users of i read a bitcast of its operand. */
+static void make_bitcast(lw_comp *c, lw_inst *i) {
+  lw_inst *o = lw_inst_operand(i, 0);
+  lw_inst *b = lw_inst_new(c, LW_OP_BITCAST, i->shape, NULL, 1, &o);
+  lw_inst_copy_source(b, i);
+  lw_inst_move_before(b, i);
+  lw_inst_replace_uses(i, b);
+  lw_inst_remove(i);
+}
+
 static void wrap(lw_comp *c, lw_inst *i, bool control, lw_pass_env *env) {
   const char *op = lw_opcode_name(i->opcode);
   const char *name = lw_arena_printf(env->scratch, "wrapped_%s", op);
@@ -64,6 +102,17 @@ static void wrap(lw_comp *c, lw_inst *i, bool control, lw_pass_env *env) {
   lw_inst *f = lw_fusion_new(i, kind_of(i), name, body);
   for (int32_t k = 0; k < n_preds; k++) lw_inst_add_control_pred(f, preds[k]);
   if (control) move_waiters(c, i, f);
+  for (int32_t k = 0; k < f->n_operands; k++)
+    if (lw_is_immediate(lw_inst_operand(f, k)))
+      (void)lw_fusion_take(f, lw_inst_operand(f, k--));
+}
+
+static void remove_dead_constants(lw_comp *c) {
+  for (lw_inst *i = c->first, *next; i; i = next) {
+    next = i->next;
+    if (i->opcode == LW_OP_CONSTANT && !i->n_uses && !lw_inst_is_root(i))
+      lw_inst_remove(i);
+  }
 }
 
 static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
@@ -74,10 +123,16 @@ static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
     for (lw_inst *i = comps[k]->first, *next; i; i = next) {
       next = i->next;
       if (stays(i) || !lw_pass_fuel(env)) continue;
-      wrap(comps[k], i, control[i->id], env);
-      lw_pass_count(env, "wrapped", 1);
+      if (!control[i->id] && only_renames(i)) {
+        make_bitcast(comps[k], i);
+        lw_pass_count(env, "bitcasts", 1);
+      } else {
+        wrap(comps[k], i, control[i->id], env);
+        lw_pass_count(env, "wrapped", 1);
+      }
       *changed = true;
     }
+    if (*changed) remove_dead_constants(comps[k]);
   }
   return NULL;
 }

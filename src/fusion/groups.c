@@ -58,6 +58,10 @@ static double evals_per_element(const lw_inst *i, int32_t slot) {
     case LW_OP_BROADCAST:
       return broadcasts_inner(i) ? its / mine : 1;
     case LW_OP_CONCATENATE:
+    case LW_OP_DOT:
+    case LW_OP_CONVOLUTION:
+    case LW_OP_REDUCE_WINDOW:
+    case LW_OP_SCATTER:
       return its / mine;
     case LW_OP_PAD:
     case LW_OP_GATHER:
@@ -129,7 +133,7 @@ static double leading_points(const lw_shape *s, int32_t k) {
 
 /* ns of one evaluated element of i itself. */
 static double own_ns(const lw_groups *g, const lw_inst *i) {
-  if (i->opcode == LW_OP_REDUCE) {
+  if (i->opcode == LW_OP_REDUCE || lw_inst_is_lone_stage(i)) {
     double n = elements_of(i);
     return n > 0 ? lw_cost_compute_ns(g->target, i) / n : 0;
   }
@@ -197,10 +201,12 @@ static void count_node(const lw_groups *g, lw_group *k, const lw_group_node *n,
     k->code += sign * n->count;
     k->n_inside += one;
     k->n_reduces += i->opcode == LW_OP_REDUCE ? one : 0;
+    k->n_lone += lw_inst_is_lone_stage(i) ? one : 0;
     if (i->opcode == LW_OP_REDUCE && sign > 0 && n->align < k->tile_dims)
       k->tile_dims = n->align;
   } else {
     k->cost.memory_ns += sign * read_ns(g, n);
+    k->words += sign * (double)lw_shape_bytes(i->shape) / 4;
     k->n_read += one;
   }
 }
@@ -262,7 +268,8 @@ static bool is_renaming(const lw_inst *i) {
 
 static bool makes_kernel(const lw_inst *i) {
   if (i->opcode == LW_OP_CONSTANT) return false;
-  return i->opcode == LW_OP_REDUCE || lw_inst_is_loop(i);
+  return i->opcode == LW_OP_REDUCE || lw_inst_is_loop(i) ||
+         lw_inst_is_lone_stage(i);
 }
 
 static void write_root(lw_groups *g, lw_group *k, double sign) {
@@ -287,6 +294,7 @@ static lw_group *singleton(lw_groups *g, int32_t pos) {
   root->evals = elements_of(i);
   count_node(g, k, root, 1);
   write_root(g, k, 1);
+  k->words += (double)lw_shape_bytes(i->shape) / 4;
   for (int32_t s = 0; s < i->n_operands; s++) {
     const lw_inst *o = lw_inst_operand(i, s);
     int32_t at = g->pos[o->id];
@@ -300,11 +308,13 @@ static lw_group *singleton(lw_groups *g, int32_t pos) {
   return k;
 }
 
-lw_groups *lw_groups_new(lw_comp *c, const lw_target *t, lw_arena *a) {
+lw_groups *lw_groups_new(lw_comp *c, const lw_target *t, double small_work,
+                         lw_arena *a) {
   lw_groups *g = LW_NEW(a, lw_groups);
   int32_t ids = c->module->n_inst_ids;
   g->comp = c;
   g->target = t;
+  g->small_work = small_work;
   g->arena = a;
   g->insts = LW_NEW_ARRAY(a, lw_inst *, c->n_insts + 1);
   g->pos = LW_NEW_ARRAY(a, int32_t, ids + 1);
@@ -375,14 +385,13 @@ double lw_group_points_with(const lw_groups *g, const lw_group *k,
 }
 
 double lw_group_work(const lw_groups *g, const lw_group *k) {
-  double simple = fmax(1e-6, g->target->v.simple_ns);
-  double words = 0;
-  for (size_t j = 0; j < k->nodes.len; j++) {
-    const lw_group_node *n = &k->nodes.data[j];
-    if (!n->inside || n->pos == k->root)
-      words += (double)lw_shape_bytes(g->insts[n->pos]->shape) / 4;
-  }
-  return k->cost.compute_ns / simple + words;
+  return k->cost.compute_ns / fmax(1e-6, g->target->v.simple_ns) + k->words;
+}
+
+/* In a kernel of one point every value can be kept: none is computed again. */
+static bool is_small_with(const lw_groups *g, const lw_group *k,
+                          const lw_group *p) {
+  return lw_group_work(g, k) + lw_group_work(g, p) < g->small_work;
 }
 
 /* Compute grows by the producer's, times how often it is needed here; its value
@@ -392,6 +401,7 @@ double lw_group_ns_with(const lw_groups *g, const lw_group *k,
   const lw_group_node *n = lw_group_node_of(k, producer->root);
   const lw_inst *p = g->insts[producer->root];
   double share = n->evals / fmax(1, elements_of(p));
+  if (share > 1 && is_small_with(g, k, producer)) share = 1;
   lw_cost c = k->cost;
   c.memory_ns -= read_ns(g, n);
   c.compute_ns += producer->cost.compute_ns * share;
@@ -420,6 +430,7 @@ static void merge_into(lw_groups *g, lw_group *k, const lw_group *p) {
   if (!order) lw_oom((size_t)n);
   for (int32_t j = 0; j < n; j++) order[j] = p->nodes.data[j].pos;
   qsort(order, (size_t)n, sizeof *order, by_pos_down);
+  bool small = is_small_with(g, k, p);
   write_root(g, k, -1);
   for (int32_t j = 0; j < n; j++) {
     const lw_group_node *src = lw_group_node_of(p, order[j]);
@@ -428,6 +439,7 @@ static void merge_into(lw_groups *g, lw_group *k, const lw_group *p) {
     if (known) count_node(g, k, node, -1);
     if (src->inside) node->inside = true;
     place_node(g, k, node);
+    if (small) node->evals = fmin(node->evals, elements_of(g->insts[node->pos]));
     count_node(g, k, node, 1);
     if (!known && !node->inside) lw_vec_push(&g->readers[node->pos], k->root);
   }

@@ -14,8 +14,7 @@
 
 #include "fusion/gates.h"
 
-enum { LW_CLASS_ROOT = -1, LW_MAX_CLASSES = 16, LW_SMALL_WORK = 16384,
-       LW_LEAST_POINTS = 8 };
+enum { LW_CLASS_ROOT = -1, LW_MAX_CLASSES = 16, LW_LEAST_POINTS = 8 };
 
 typedef struct {
   int32_t pos;     /* of the instruction */
@@ -33,9 +32,11 @@ typedef struct {
   LW_VEC(lw_group_node) nodes;
   lw_map index; /* position -> node + 1 */
   int32_t n_inside, n_read, n_reduces;
+  int32_t n_lone; /* stages that share a kernel only when it is small */
   int32_t tile_dims; /* leading dims along which every reduce inside can be cut
                         together with its readers */
-  double code; /* emitted operations */
+  double code;  /* emitted operations */
+  double words; /* 4-byte words of the root and of what it reads */
   lw_cost cost;
 } lw_group;
 
@@ -45,6 +46,7 @@ typedef struct {
   lw_comp *comp;
   const lw_target *target;
   lw_arena *arena;
+  double small_work; /* see lw_group_work */
   int32_t n;
   lw_inst **insts;   /* by position, operands first */
   int32_t *pos;      /* by instruction id; -1: not of this computation */
@@ -55,7 +57,8 @@ typedef struct {
 } lw_groups;
 
 
-lw_groups *lw_groups_new(lw_comp *c, const lw_target *t, lw_arena *a);
+lw_groups *lw_groups_new(lw_comp *c, const lw_target *t, double small_work,
+                         lw_arena *a);
 void lw_groups_free(lw_groups *g);
 /* Roots of the groups that read a kept value, ascending. */
 int32_t lw_groups_readers_of(lw_groups *g, int32_t pos, int32_t *out,
@@ -69,7 +72,7 @@ double lw_group_ns_with(const lw_groups *g, const lw_group *k,
  * read as node n says; 1: they do not share any. */
 double lw_group_points_with(const lw_groups *g, const lw_group *k,
                             const lw_group *producer);
-/* Simple operations and words moved, together: below LW_SMALL_WORK a kernel runs
+/* Simple operations and words moved, together: below small_work a kernel runs
  * as one point on one core, and nothing in it needs to be aligned. */
 double lw_group_work(const lw_groups *g, const lw_group *k);
 /* Makes a kept value inline: its group moves into every reader. */

@@ -53,8 +53,8 @@ static bool is_row_reduce(const lw_inst *r) {
 }
 
 static space space_of_op(const lw_inst *i) {
-  if (i->opcode == LW_OP_REDUCE && lw_shape_is_array(i->shape))
-    return (space){(double)i->shape->elements,
+  if (i->opcode == LW_OP_REDUCE)
+    return (space){(double)lw_shape_leaf(i->shape, 0)->elements,
                    is_row_reduce(i)
                        ? (double)lw_inst_operand(i, 0)->shape->elements
                        : 0,
@@ -74,13 +74,13 @@ static space space_of(const lw_inst *i) {
   space s = {0};
   int32_t n = root->opcode == LW_OP_TUPLE ? root->n_operands : 1;
   for (int32_t k = 0; k < n; k++) {
-    const lw_inst *out = n > 1 || root->opcode == LW_OP_TUPLE
-                             ? lw_inst_operand(root, k)
-                             : root;
-    if (!lw_shape_is_array(out->shape) ||
+    const lw_inst *out =
+        root->opcode == LW_OP_TUPLE ? lw_inst_operand(root, k) : root;
+    const lw_shape *shape = lw_shape_leaf(out->shape, 0);
+    if (!shape || !lw_shape_is_array(shape) ||
         out->opcode == LW_OP_DYNAMIC_UPDATE_SLICE)
       return (space){0};
-    double e = (double)out->shape->elements;
+    double e = (double)shape->elements;
     if (k == 0 || e < s.points) s.points = e;
   }
   for (const lw_inst *j = lw_fusion_body(i)->first; j; j = j->next) {
@@ -90,7 +90,8 @@ static space space_of(const lw_inst *i) {
       s.reduces = true;
       if (r.wide > s.wide) s.wide = r.wide;
     } else if (j->opcode != LW_OP_PARAMETER && j->opcode != LW_OP_CONSTANT &&
-               j->opcode != LW_OP_TUPLE && !lw_inst_is_loop(j)) {
+               j->opcode != LW_OP_TUPLE &&
+               j->opcode != LW_OP_GET_TUPLE_ELEMENT && !lw_inst_is_loop(j)) {
       return (space){0};
     }
   }
@@ -108,7 +109,7 @@ static bool same_space(const run *r, space a, space b) {
   if (a.points <= 0 || b.points <= 0) return false;
   if (a.points == b.points) return a.reduces == b.reduces ||
                                    rows_are_enough(r, a.reduces ? a : b);
-  if (b.reduces && !a.reduces) return a.points == b.wide && rows_are_enough(r, b);
+  if (b.reduces) return a.points == b.wide && rows_are_enough(r, b);
   if (a.reduces && !b.reduces) return b.points == a.wide && rows_are_enough(r, a);
   return false;
 }
@@ -211,7 +212,8 @@ static lw_verdict fusibility(run *r, lw_inst *a, lw_inst *b) {
   for (int32_t k = 0; k < b->n_operands; k++) {
     lw_inst *def = lw_inst_operand(b, k);
     if (!belongs_to(def, a)) continue;
-    if (space_of(a).reduces && space_of(a).points != space_of(b).points)
+    if (space_of(a).reduces && !space_of(b).reduces &&
+        space_of(a).points != space_of(b).points)
       return lw_verdict_no(LW_REASON_REDUCE_READ_MOVED);
     if (!consumer_reads_own(b, def))
       return lw_verdict_no(LW_REASON_SPACES_DIFFER);

@@ -138,6 +138,10 @@ static bool at_root_element(const lw_group_node *n) {
   return n->n_cls == 1 && n->cls[0] == LW_CLASS_ROOT;
 }
 
+static bool is_small(const lw_groups *g, const lw_group *k, const lw_group *p) {
+  return lw_group_work(g, k) + lw_group_work(g, p) < g->small_work;
+}
+
 /* A reduce inside is a stage: its readers wait for the whole run it folds. They
  * share a kernel when both can be cut along enough leading dims (a row goes
  * through all stages while it is hot), when they are at the same element, or
@@ -147,12 +151,17 @@ static bool reduce_fits(const lw_groups *g, const lw_group *k,
   const lw_group_node *n = lw_group_node_of(k, p->root);
   if (at_root_element(n) && k->n_reduces + p->n_reduces < 16) return true;
   if (lw_group_points_with(g, k, p) >= LW_LEAST_POINTS) return true;
-  return lw_group_work(g, k) + lw_group_work(g, p) < LW_SMALL_WORK;
+  return is_small(g, k, p);
 }
 
 static lw_verdict kernel_allows(const lw_groups *g, const lw_group *k,
                                 const lw_group *p) {
   const lw_group_node *n = lw_group_node_of(k, p->root);
+  if ((p->n_lone || k->n_lone) && !is_small(g, k, p)) {
+    lw_verdict v = lw_verdict_no(LW_REASON_KERNEL_PHASES);
+    v.flip = "--pass-options=priority-fusion.small-work=N, N above its work";
+    return v;
+  }
   if (p->n_reduces && !reduce_fits(g, k, p))
     return lw_verdict_no(LW_REASON_REDUCE_READ_MOVED);
   if (in_place_conflict(g, k, p))
@@ -292,7 +301,10 @@ static void fuse_all(run *r) {
 }
 
 static bool fuse_computation(lw_comp *c, lw_pass_env *env) {
-  run r = {.env = env, .g = lw_groups_new(c, env->target, env->scratch)};
+  const char *small = lw_pass_option_value(env, "small-work");
+  run r = {.env = env,
+           .g = lw_groups_new(c, env->target, strtod(small, NULL),
+                              env->scratch)};
   r.stamp = LW_NEW_ARRAY(env->scratch, uint32_t, r.g->n + 1);
   r.last_reason = LW_NEW_ARRAY(env->scratch, uint16_t, r.g->n + 1);
   r.readers = LW_NEW_ARRAY(env->scratch, int32_t, r.g->n + 1);
@@ -312,7 +324,12 @@ static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
   return NULL;
 }
 
+static const lw_pass_option options[] = {
+    {"small-work", "20000",
+     "simple operations and words below which a kernel runs as one point"},
+    {NULL, NULL, NULL}};
+
 const lw_pass lw_pass_priority_fusion = {
     "priority-fusion",
-    "fuses producers into all their readers, the best saving first", NULL,
+    "fuses producers into all their readers, the best saving first", options,
     run_pass};

@@ -716,10 +716,6 @@ static lw_status infer_set_dimension_size(const infer *f,
   dim_list d;
   dim_list_of(&d, s);
   d.dynamic[dim] = true;
-  /* A constant equal to the bound makes the dimension static again. */
-  const lw_literal *v = lw_inst_literal(lw_inst_operand(f->inst, 1));
-  if (v && v->data && lw_literal_get_int(v, 0) == s->dims[dim])
-    d.dynamic[dim] = false;
   *out = infer_make(f, s->type, &d, s->layout);
   return NULL;
 }

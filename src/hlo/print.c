@@ -68,10 +68,16 @@ static bool is_type_name(const char *s) {
   return t != LW_PRIM_INVALID && t != LW_TUPLE && t != LW_BUFFER;
 }
 
-static bool is_legal(const char *s) {
+/* One word to the lexer. */
+static bool is_word(const char *s) {
   if (!letter(*s)) return false;
   for (const char *p = s; *p; p++)
     if (!name_char(*p)) return false;
+  return true;
+}
+
+static bool is_legal(const char *s) {
+  if (!is_word(s)) return false;
   if (s[0] == '_' && s[1] == '_' && strncmp(s, "__xla_", 6)) return false;
   return !is_type_name(s);
 }
@@ -519,10 +525,9 @@ static bool list_is_ordered(const lw_comp *c) {
   return ok;
 }
 
-/* in_place: the body of an attribute, without a name. scheduled: the list is
- * the order, whatever o says. */
+/* scheduled: the list is the order, whatever o says. */
 static void print_comp(lw_buf *b, const lw_comp *c, const lw_print_options *o,
-                       bool in_place, bool scheduled) {
+                       bool scheduled) {
   bool post = !scheduled && (o->order == LW_ORDER_XLA || !list_is_ordered(c));
   int level = o->indent;
   lw_print_options inner = *o;
@@ -530,7 +535,7 @@ static void print_comp(lw_buf *b, const lw_comp *c, const lw_print_options *o,
   lw_map canonical = {0};
   printer p = {b, &inner, &canonical};
   indent(b, level);
-  if (!in_place) {
+  if (!o->in_place) {
     if (c->module->entry == c) lw_buf_str(b, "ENTRY ");
     lw_print_name(b, c->module->ctx, c->name, o);
     lw_buf_chr(b, ' ');
@@ -556,7 +561,7 @@ static void print_comp(lw_buf *b, const lw_comp *c, const lw_print_options *o,
 }
 
 void lw_comp_print(lw_buf *b, const lw_comp *c, const lw_print_options *o) {
-  print_comp(b, c, o, !o->ids, c->module->is_scheduled);
+  print_comp(b, c, o, c->module->is_scheduled && !o->in_place);
 }
 
 /* ---- modules ---- */
@@ -617,7 +622,8 @@ static void print_propagation(lw_buf *b, const char *to, int32_t n,
 static void print_header(lw_buf *b, const lw_module *m,
                          const lw_print_options *o) {
   lw_buf_str(b, "HloModule ");
-  if (o->ids) lw_buf_str(b, lw_name_legal(m->ctx, m->name));
+  bool plain = is_word(m->name) && !is_type_name(m->name);
+  if (o->ids) lw_buf_str(b, plain ? m->name : lw_name_legal(m->ctx, m->name));
   if (m->is_scheduled) lw_buf_str(b, ", is_scheduled=true");
   print_aliases(b, m);
   if (m->alias_passthrough_params)
@@ -720,7 +726,7 @@ static void print_comps(lw_buf *b, const lw_module *m,
     const lw_comp *c = order[k];
     uint8_t flags = by[c->id];
     if (o->async_sugar && (flags & BY_ASYNC) && expands_to_one(c)) continue;
-    print_comp(b, c, o, false, m->is_scheduled && !(flags & BY_FUSION));
+    print_comp(b, c, o, m->is_scheduled && !(flags & BY_FUSION));
     lw_buf_str(b, "\n\n");
   }
   lw_arena_free(a);

@@ -35,7 +35,8 @@ typedef struct {
   bool nested_bodies;    /* called computations in place, not by name */
   bool canonical_names;  /* tmp_0, tmp_1, ... in each computation */
   lw_print_order order;
-  int indent;            /* levels of two blanks */
+  int indent;    /* levels of two blanks */
+  bool in_place; /* the printer's own: a body in an attribute, without a name */
   const lw_map *renames; /* lw_module_print's own: old name -> printed name */
 } lw_print_options;
 

@@ -412,14 +412,14 @@ static void print_double(lw_buf *b, double v) {
 
 /* ---- one attribute ---- */
 
+/* By name, or as a body from the next line on. */
 static void print_comp(lw_buf *b, const lw_comp *c, const lw_print_options *o) {
   if (!o->nested_bodies) {
     lw_print_name(b, c->module->ctx, c->name, o);
     return;
   }
   lw_print_options nested = *o;
-  lw_buf_chr(b, '\n');
-  nested.ids = false;
+  nested.in_place = true;
   lw_comp_print(b, c, &nested);
 }
 
@@ -427,10 +427,14 @@ static void print_comps(lw_buf *b, const lw_attr *a,
                         const lw_print_options *o) {
   lw_buf_chr(b, '{');
   for (int32_t i = 0; i < a->u.comps.n; i++) {
-    if (i) lw_buf_str(b, ", ");
+    if (i) lw_buf_chr(b, ',');
+    if (o->nested_bodies)
+      lw_buf_chr(b, '\n');
+    else if (i)
+      lw_buf_chr(b, ' ');
     print_comp(b, a->u.comps.v[i], o);
   }
-  lw_buf_chr(b, '}');
+  lw_buf_str(b, o->nested_bodies ? "\n}" : "}");
 }
 
 static void print_value(lw_buf *b, const lw_attr *a,
@@ -473,6 +477,7 @@ static void print_value(lw_buf *b, const lw_attr *a,
       print_dim_labels(b, a->u.dim_labels);
       return;
     case LW_AK_COMP:
+      if (o->nested_bodies) lw_buf_chr(b, '\n');
       print_comp(b, a->u.comp, o);
       return;
     case LW_AK_COMPS:
@@ -519,9 +524,16 @@ static void print_value(lw_buf *b, const lw_attr *a,
   }
 }
 
+/* With bodies in place XLA calls the to_apply of these two "calls". */
+static const char *attr_name(const lw_inst *i, lw_attr_id id,
+                             const lw_print_options *o) {
+  bool renamed = o->nested_bodies && id == LW_ATTR_TO_APPLY &&
+                 (i->opcode == LW_OP_REDUCE_SCATTER || i->opcode == LW_OP_SCAN);
+  return renamed ? "calls" : lw_attr_table[id].name;
+}
+
 void lw_attr_print(lw_buf *b, const lw_inst *i, const lw_attr *a,
                    const lw_print_options *o) {
-  (void)i;
-  lw_buf_printf(b, "%s=", lw_attr_table[a->id].name);
+  lw_buf_printf(b, "%s=", attr_name(i, a->id, o));
   print_value(b, a, o);
 }

@@ -46,7 +46,7 @@ static int64_t int_distance(const lw_literal *a, const lw_literal *b,
 
 /* One part of one element. */
 static bool diff_part(const lw_literal *a, const lw_literal *b, int64_t i,
-                      int part, bool signed_zeros, lw_diff *d) {
+                      int part, bool signed_zeros, lw_value_diff *d) {
   double x = lw_literal_get_f64(a, i, part), y = lw_literal_get_f64(b, i, part);
   if (isfinite(y) && fabs(y) > d->scale) d->scale = fabs(y);
   if (isnan(x) && isnan(y)) return false;
@@ -65,7 +65,7 @@ static bool diff_part(const lw_literal *a, const lw_literal *b, int64_t i,
 }
 
 static bool diff_int(const lw_literal *a, const lw_literal *b, int64_t i,
-                     lw_diff *d) {
+                     lw_value_diff *d) {
   int64_t far = int_distance(a, b, i);
   double y = lw_literal_get_f64(b, i, 0);
   if (fabs(y) > d->scale) d->scale = fabs(y);
@@ -78,9 +78,9 @@ static bool diff_int(const lw_literal *a, const lw_literal *b, int64_t i,
 }
 
 lw_status lw_literal_diff(const lw_literal *a, const lw_literal *b,
-                          bool signed_zeros, lw_diff *d) {
+                          bool signed_zeros, lw_value_diff *d) {
   lw_prim t = a->shape->type;
-  *d = (lw_diff){.first = -1, .max_ulp_at = -1};
+  *d = (lw_value_diff){.first = -1, .max_ulp_at = -1};
   if (!lw_shape_is_array(a->shape) || t != b->shape->type ||
       !lw_shape_same_dims(a->shape, b->shape))
     return lw_error(LW_INVALID_ARGUMENT,
@@ -153,7 +153,7 @@ static double tiny(lw_prim t) {
   return ldexp(1, 2 - (1 << (lw_prim_table[t].exp_bits - 1)));
 }
 
-bool lw_close_to_peer(lw_prim type, lw_prim narrowest, const lw_diff *d) {
+bool lw_close_to_peer(lw_prim type, lw_prim narrowest, const lw_value_diff *d) {
   if (!lw_prim_is_float(type) && !lw_prim_is_complex(type))
     return d->different == 0;
   double bound = 64 * epsilon(type) * d->scale;
@@ -190,8 +190,8 @@ static void print_value(lw_buf *out, const lw_literal *l, int64_t i) {
     lw_buf_i64(out, lw_literal_get_int(l, i));
 }
 
-void lw_diff_print(lw_buf *out, const lw_literal *a, const lw_literal *b,
-                   const lw_diff *d) {
+void lw_value_diff_print(lw_buf *out, const lw_literal *a, const lw_literal *b,
+                   const lw_value_diff *d) {
   if (!d->different) {
     lw_buf_str(out, "equal");
     return;

@@ -17,10 +17,10 @@ typedef struct {
   int64_t max_ulp, max_ulp_at;
   double max_abs; /* of finite differences */
   double scale;   /* max |b|, finite */
-} lw_diff;
+} lw_value_diff;
 
 LW_MUST_USE lw_status lw_literal_diff(const lw_literal *a, const lw_literal *b,
-                                      bool signed_zeros, lw_diff *out);
+                                      bool signed_zeros, lw_value_diff *out);
 
 /* x against a reference of type f64 or c128 with the same dims. */
 typedef struct {
@@ -44,11 +44,11 @@ bool lw_close_to_reference(lw_prim type, const lw_ref_error *ours,
  * within one ulp of the narrowest float type the module computes in (pass type
  * where it is none narrower), or below the smallest normal number, which XLA
  * flushes. Integers: equal. */
-bool lw_close_to_peer(lw_prim type, lw_prim narrowest, const lw_diff *d);
+bool lw_close_to_peer(lw_prim type, lw_prim narrowest, const lw_value_diff *d);
 
 /* One line about a difference: "equal", or "12 of 80 differ, first at [1,3]:
  * 1.5 vs 1.25, max 4 ulp at [0,2]". */
-void lw_diff_print(lw_buf *out, const lw_literal *a, const lw_literal *b,
-                   const lw_diff *d);
+void lw_value_diff_print(lw_buf *out, const lw_literal *a, const lw_literal *b,
+                   const lw_value_diff *d);
 
 #endif

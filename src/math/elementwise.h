@@ -10,16 +10,16 @@
 
 /* One operation with everything its result depends on. Zero what is unused. */
 typedef struct {
-  lw_opcode op;              /* an opcode with UN, BIN or TERN */
-  lw_prim in[3];             /* operand types, LW_PRIM_INVALID beyond arity */
-  lw_prim out;               /* result type */
-  lw_cmp_dir dir;            /* compare */
-  bool total_order;          /* compare: comparison type TOTALORDER */
-  int exponent_bits;         /* reduce-precision */
-  int mantissa_bits;         /* reduce-precision */
-  bool flush_denormals;      /* read and write subnormals as signed zero */
-  bool canonical_nan;        /* code only: someone observes the NaN's bits.
-                                The scalar functions always canonicalise. */
+  lw_opcode op;         /* an opcode with UN, BIN or TERN */
+  lw_prim in[3];        /* operand types, LW_PRIM_INVALID beyond arity */
+  lw_prim out;          /* result type */
+  lw_cmp_dir dir;       /* compare */
+  bool total_order;     /* compare: comparison type TOTALORDER */
+  int exponent_bits;    /* reduce-precision */
+  int mantissa_bits;    /* reduce-precision */
+  bool flush_denormals; /* read and write subnormals as signed zero */
+  bool canonical_nan;   /* code only: someone observes the NaN's bits.
+                           The scalar functions always canonicalise. */
 } lw_elem_op;
 
 /* out[i] = op(a[i], b[i], c[i]) for i in [0, n). Elements are in literal

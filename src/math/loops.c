@@ -9,9 +9,9 @@
  * This file is compiled once for each lw_elem_variant. No operation depends on
  * the instruction set: fma is exact either way and contraction is off.
  */
+#include "math/lists.h"
 #include "math/narrow.h"
 #include "math/scalar_ops.h"
-#include "math/lists.h"
 #include "math/variant.h"
 
 #ifndef LW_VARIANT
@@ -32,19 +32,26 @@
 #define NO_VECTOR
 #endif
 
-#define COMPARE_LOOP(cmp)                                 \
+#define COMPARE_LOOP(cmp)                                      \
   IVDEP for (int64_t i = 0; i < n; i++) o[i] = (uint8_t)(cmp); \
   break;
-#define COMPARE_LOOPS(dir, x, y)               \
-  switch (dir) {                               \
-    case LW_CMP_EQ: COMPARE_LOOP((x) == (y))   \
-    case LW_CMP_NE: COMPARE_LOOP((x) != (y))   \
-    case LW_CMP_GE: COMPARE_LOOP((x) >= (y))   \
-    case LW_CMP_GT: COMPARE_LOOP((x) > (y))    \
-    case LW_CMP_LE: COMPARE_LOOP((x) <= (y))   \
-    case LW_CMP_LT: COMPARE_LOOP((x) < (y))    \
+#define COMPARE_LOOPS(dir, x, y) \
+  switch (dir) {                 \
+    case LW_CMP_EQ:              \
+      COMPARE_LOOP((x) == (y))   \
+    case LW_CMP_NE:              \
+      COMPARE_LOOP((x) != (y))   \
+    case LW_CMP_GE:              \
+      COMPARE_LOOP((x) >= (y))   \
+    case LW_CMP_GT:              \
+      COMPARE_LOOP((x) > (y))    \
+    case LW_CMP_LE:              \
+      COMPARE_LOOP((x) <= (y))   \
+    case LW_CMP_LT:              \
+      COMPARE_LOOP((x) < (y))    \
   }
 
+// clang-format off: the order matters
 #include "math/coef.inc"
 #include "math/f64.inc"
 #include "math/f32.inc"
@@ -54,8 +61,10 @@
 #include "math/real_loops.inc"
 #include "math/real_f64.h"
 #include "math/real_loops.inc"
+// clang-format on
 #undef N
 
+/* The fourteen integer types: lane, its variants, widths, name. */
 #define T int8_t
 #define UT uint8_t
 #define ST int8_t
@@ -65,60 +74,7 @@
 #define SGN 1
 #define N(f) f##_s8
 #include "math/int_loops.inc"
-#define T int8_t
-#define UT uint8_t
-#define ST int8_t
-#define WT int32_t
-#define LANE 8
-#define BITS 4
-#define SGN 1
-#define N(f) f##_s4
-#include "math/int_loops.inc"
-#define T int8_t
-#define UT uint8_t
-#define ST int8_t
-#define WT int32_t
-#define LANE 8
-#define BITS 2
-#define SGN 1
-#define N(f) f##_s2
-#include "math/int_loops.inc"
-#define T int8_t
-#define UT uint8_t
-#define ST int8_t
-#define WT int32_t
-#define LANE 8
-#define BITS 1
-#define SGN 1
-#define N(f) f##_s1
-#include "math/int_loops.inc"
-#define T int16_t
-#define UT uint16_t
-#define ST int16_t
-#define WT int32_t
-#define LANE 16
-#define BITS 16
-#define SGN 1
-#define N(f) f##_s16
-#include "math/int_loops.inc"
-#define T int32_t
-#define UT uint32_t
-#define ST int32_t
-#define WT int64_t
-#define LANE 32
-#define BITS 32
-#define SGN 1
-#define N(f) f##_s32
-#include "math/int_loops.inc"
-#define T int64_t
-#define UT uint64_t
-#define ST int64_t
-#define WT __int128
-#define LANE 64
-#define BITS 64
-#define SGN 1
-#define N(f) f##_s64
-#include "math/int_loops.inc"
+
 #define T uint8_t
 #define UT uint8_t
 #define ST int8_t
@@ -128,6 +84,17 @@
 #define SGN 0
 #define N(f) f##_u8
 #include "math/int_loops.inc"
+
+#define T int8_t
+#define UT uint8_t
+#define ST int8_t
+#define WT int32_t
+#define LANE 8
+#define BITS 4
+#define SGN 1
+#define N(f) f##_s4
+#include "math/int_loops.inc"
+
 #define T uint8_t
 #define UT uint8_t
 #define ST int8_t
@@ -137,6 +104,17 @@
 #define SGN 0
 #define N(f) f##_u4
 #include "math/int_loops.inc"
+
+#define T int8_t
+#define UT uint8_t
+#define ST int8_t
+#define WT int32_t
+#define LANE 8
+#define BITS 2
+#define SGN 1
+#define N(f) f##_s2
+#include "math/int_loops.inc"
+
 #define T uint8_t
 #define UT uint8_t
 #define ST int8_t
@@ -146,6 +124,17 @@
 #define SGN 0
 #define N(f) f##_u2
 #include "math/int_loops.inc"
+
+#define T int8_t
+#define UT uint8_t
+#define ST int8_t
+#define WT int32_t
+#define LANE 8
+#define BITS 1
+#define SGN 1
+#define N(f) f##_s1
+#include "math/int_loops.inc"
+
 #define T uint8_t
 #define UT uint8_t
 #define ST int8_t
@@ -155,6 +144,17 @@
 #define SGN 0
 #define N(f) f##_u1
 #include "math/int_loops.inc"
+
+#define T int16_t
+#define UT uint16_t
+#define ST int16_t
+#define WT int32_t
+#define LANE 16
+#define BITS 16
+#define SGN 1
+#define N(f) f##_s16
+#include "math/int_loops.inc"
+
 #define T uint16_t
 #define UT uint16_t
 #define ST int16_t
@@ -164,6 +164,17 @@
 #define SGN 0
 #define N(f) f##_u16
 #include "math/int_loops.inc"
+
+#define T int32_t
+#define UT uint32_t
+#define ST int32_t
+#define WT int64_t
+#define LANE 32
+#define BITS 32
+#define SGN 1
+#define N(f) f##_s32
+#include "math/int_loops.inc"
+
 #define T uint32_t
 #define UT uint32_t
 #define ST int32_t
@@ -173,6 +184,17 @@
 #define SGN 0
 #define N(f) f##_u32
 #include "math/int_loops.inc"
+
+#define T int64_t
+#define UT uint64_t
+#define ST int64_t
+#define WT __int128
+#define LANE 64
+#define BITS 64
+#define SGN 1
+#define N(f) f##_s64
+#include "math/int_loops.inc"
+
 #define T uint64_t
 #define UT uint64_t
 #define ST int64_t
@@ -185,34 +207,48 @@
 
 static lw_elem_fn pick_int(lw_prim t, lw_opcode op) {
   switch ((int)t) {
-    case LW_S1: return pick_s1(op);
-    case LW_S2: return pick_s2(op);
-    case LW_S4: return pick_s4(op);
-    case LW_S8: return pick_s8(op);
-    case LW_S16: return pick_s16(op);
-    case LW_S32: return pick_s32(op);
-    case LW_S64: return pick_s64(op);
-    case LW_U1: return pick_u1(op);
-    case LW_U2: return pick_u2(op);
-    case LW_U4: return pick_u4(op);
-    case LW_U8: return pick_u8(op);
-    case LW_U16: return pick_u16(op);
-    case LW_U32: return pick_u32(op);
-    case LW_U64: return pick_u64(op);
+    case LW_S1:
+      return pick_s1(op);
+    case LW_S2:
+      return pick_s2(op);
+    case LW_S4:
+      return pick_s4(op);
+    case LW_S8:
+      return pick_s8(op);
+    case LW_S16:
+      return pick_s16(op);
+    case LW_S32:
+      return pick_s32(op);
+    case LW_S64:
+      return pick_s64(op);
+    case LW_U1:
+      return pick_u1(op);
+    case LW_U2:
+      return pick_u2(op);
+    case LW_U4:
+      return pick_u4(op);
+    case LW_U8:
+      return pick_u8(op);
+    case LW_U16:
+      return pick_u16(op);
+    case LW_U32:
+      return pick_u32(op);
+    case LW_U64:
+      return pick_u64(op);
   }
   return NULL;
 }
 
 /* ---- pred ---- */
 
-#define PRED_LOOP(name, expr)                                               \
-  static void name(const lw_elem_op *op, int64_t n, const void *va,         \
-                   const void *vb, const void *vc, void *vo) {              \
-    (void)op, (void)vb, (void)vc;                                           \
-    const uint8_t *a = va, *b = vb;                                         \
-    uint8_t *o = vo;                                                        \
-    (void)b;                                                                \
-    IVDEP for (int64_t i = 0; i < n; i++) o[i] = (uint8_t)(expr);           \
+#define PRED_LOOP(name, expr)                                       \
+  static void name(const lw_elem_op *op, int64_t n, const void *va, \
+                   const void *vb, const void *vc, void *vo) {      \
+    (void)op, (void)vb, (void)vc;                                   \
+    const uint8_t *a = va, *b = vb;                                 \
+    uint8_t *o = vo;                                                \
+    (void)b;                                                        \
+    IVDEP for (int64_t i = 0; i < n; i++) o[i] = (uint8_t)(expr);   \
   }
 PRED_LOOP(pred_and, a[i] & b[i])
 PRED_LOOP(pred_or, a[i] | b[i])
@@ -231,14 +267,20 @@ static lw_elem_fn pick_pred(lw_opcode op) {
   switch ((int)op) {
     case LW_OP_AND:
     case LW_OP_MULTIPLY:
-    case LW_OP_MINIMUM: return pred_and;
+    case LW_OP_MINIMUM:
+      return pred_and;
     case LW_OP_OR:
     case LW_OP_ADD:
-    case LW_OP_MAXIMUM: return pred_or;
-    case LW_OP_XOR: return pred_xor;
-    case LW_OP_NOT: return pred_not;
-    case LW_OP_CLAMP: return pred_clamp;
-    case LW_OP_COMPARE: return loop_compare_u8;
+    case LW_OP_MAXIMUM:
+      return pred_or;
+    case LW_OP_XOR:
+      return pred_xor;
+    case LW_OP_NOT:
+      return pred_not;
+    case LW_OP_CLAMP:
+      return pred_clamp;
+    case LW_OP_COMPARE:
+      return loop_compare_u8;
   }
   return NULL;
 }
@@ -249,14 +291,14 @@ typedef struct {
   uint64_t w[2];
 } pair64;
 
-#define SELECT_LOOP(name, T)                                            \
-  static void name(const lw_elem_op *op, int64_t n, const void *va,     \
-                   const void *vb, const void *vc, void *vo) {          \
-    (void)op;                                                           \
-    const uint8_t *p = va;                                              \
-    const T *a = vb, *b = vc;                                           \
-    T *o = vo;                                                          \
-    IVDEP for (int64_t i = 0; i < n; i++) o[i] = p[i] ? a[i] : b[i];    \
+#define SELECT_LOOP(name, T)                                         \
+  static void name(const lw_elem_op *op, int64_t n, const void *va,  \
+                   const void *vb, const void *vc, void *vo) {       \
+    (void)op;                                                        \
+    const uint8_t *p = va;                                           \
+    const T *a = vb, *b = vc;                                        \
+    T *o = vo;                                                       \
+    IVDEP for (int64_t i = 0; i < n; i++) o[i] = p[i] ? a[i] : b[i]; \
   }
 SELECT_LOOP(select_8, uint8_t)
 SELECT_LOOP(select_16, uint16_t)
@@ -266,11 +308,16 @@ SELECT_LOOP(select_128, pair64)
 
 static lw_elem_fn pick_select(lw_prim t) {
   switch (lw_prim_bytes(t)) {
-    case 1: return select_8;
-    case 2: return select_16;
-    case 4: return select_32;
-    case 8: return select_64;
-    case 16: return select_128;
+    case 1:
+      return select_8;
+    case 2:
+      return select_16;
+    case 4:
+      return select_32;
+    case 8:
+      return select_64;
+    case 16:
+      return select_128;
   }
   return NULL;
 }
@@ -336,12 +383,12 @@ static wide_kind wide_of(lw_prim t) {
 /* One loop a type, so that the format is a constant in it. */
 static bool load_narrow(lw_prim t, int n, const void *a, float *o) {
   switch ((int)t) {
-#define X(E, lane, ...)                                                 \
-  case LW_##E: {                                                        \
-    const lw_narrow_format f = {__VA_ARGS__};                           \
-    const lane *x = a;                                                  \
-    for (int k = 0; k < n; k++) o[k] = nf_widen(&f, x[k]);              \
-    return true;                                                        \
+#define X(E, lane, ...)                                    \
+  case LW_##E: {                                           \
+    const lw_narrow_format f = {__VA_ARGS__};              \
+    const lane *x = a;                                     \
+    for (int k = 0; k < n; k++) o[k] = nf_widen(&f, x[k]); \
+    return true;                                           \
   }
     LW_NARROW_TYPES(X)
 #undef X
@@ -353,18 +400,26 @@ static bool load_narrow(lw_prim t, int n, const void *a, float *o) {
 static void load_block(lw_prim t, int n, const void *a, wide_block *w) {
   if (load_narrow(t, n, a, w->f)) return;
   switch ((int)t) {
-    case LW_F32: LOAD_LOOP(float, f) return;
-    case LW_F64: LOAD_LOOP(double, d) return;
-    case LW_S16: LOAD_LOOP(int16_t, i) return;
-    case LW_S32: LOAD_LOOP(int32_t, i) return;
+    case LW_F32:
+      LOAD_LOOP(float, f) return;
+    case LW_F64:
+      LOAD_LOOP(double, d) return;
+    case LW_S16:
+      LOAD_LOOP(int16_t, i) return;
+    case LW_S32:
+      LOAD_LOOP(int32_t, i) return;
     case LW_S64:
-    case LW_U64: LOAD_LOOP(int64_t, i) return;
-    case LW_U16: LOAD_LOOP(uint16_t, i) return;
-    case LW_U32: LOAD_LOOP(uint32_t, i) return;
+    case LW_U64:
+      LOAD_LOOP(int64_t, i) return;
+    case LW_U16:
+      LOAD_LOOP(uint16_t, i) return;
+    case LW_U32:
+      LOAD_LOOP(uint32_t, i) return;
     case LW_S1:
     case LW_S2:
     case LW_S4:
-    case LW_S8: LOAD_LOOP(int8_t, i) return;
+    case LW_S8:
+      LOAD_LOOP(int8_t, i) return;
   }
   LOAD_LOOP(uint8_t, i) /* pred and small unsigned */
 }
@@ -374,11 +429,11 @@ static void load_block(lw_prim t, int n, const void *a, wide_block *w) {
 
 static void store_narrow(lw_prim t, int n, const float *a, void *o) {
   switch ((int)t) {
-#define X(E, lane, ...)                                                 \
-  case LW_##E: {                                                        \
-    const lw_narrow_format f = {__VA_ARGS__};                           \
-    STORE_LOOP(lane, nf_narrow(&f, nf_round(&f, a[k])))                 \
-    return;                                                             \
+#define X(E, lane, ...)                                 \
+  case LW_##E: {                                        \
+    const lw_narrow_format f = {__VA_ARGS__};           \
+    STORE_LOOP(lane, nf_narrow(&f, nf_round(&f, a[k]))) \
+    return;                                             \
   }
     LW_NARROW_TYPES(X)
 #undef X
@@ -389,9 +444,12 @@ static void store_narrow(lw_prim t, int n, const float *a, void *o) {
 static void store_int(lw_prim t, int n, const int64_t *a, void *o) {
   int drop = 64 - lw_prim_table[t].bits;
   switch (lw_prim_bytes(t)) {
-    case 2: STORE_LOOP(uint16_t, a[k]) return;
-    case 4: STORE_LOOP(uint32_t, a[k]) return;
-    case 8: STORE_LOOP(uint64_t, a[k]) return;
+    case 2:
+      STORE_LOOP(uint16_t, a[k]) return;
+    case 4:
+      STORE_LOOP(uint32_t, a[k]) return;
+    case 8:
+      STORE_LOOP(uint64_t, a[k]) return;
   }
   if (lw_prim_is_signed(t)) {
     STORE_LOOP(uint8_t, SAR(SHL(a[k], drop), drop))
@@ -427,8 +485,7 @@ static double wide_f64(wide_kind from, const wide_block *w, int k) {
                             : (double)(uint64_t)w->i[k];
 }
 
-static void store_pred(wide_kind from, int n, const wide_block *w,
-                       uint8_t *o) {
+static void store_pred(wide_kind from, int n, const wide_block *w, uint8_t *o) {
   for (int k = 0; k < n; k++)
     o[k] = from == WIDE_F32   ? w->f[k] != 0
            : from == WIDE_F64 ? w->d[k] != 0
@@ -656,7 +713,8 @@ static bool flushes(const lw_elem_op *op) {
 
 static lw_elem_fn pick(const lw_elem_op *op) {
   switch ((int)op->op) {
-    case LW_OP_SELECT: return pick_select(op->out);
+    case LW_OP_SELECT:
+      return pick_select(op->out);
     case LW_OP_CONVERT:
       return lw_prim_is_complex(op->in[0]) || lw_prim_is_complex(op->out)
                  ? convert_complex
@@ -664,7 +722,8 @@ static lw_elem_fn pick(const lw_elem_op *op) {
     case LW_OP_BITCAST_CONVERT:
       if (op->out == LW_PRED) return bits_to_pred;
       return lw_prim_table[op->out].bits < 8 ? copy_sub_byte : copy_bits;
-    case LW_OP_STOCHASTIC_CONVERT: return stochastic;
+    case LW_OP_STOCHASTIC_CONVERT:
+      return stochastic;
     case LW_OP_REAL:
     case LW_OP_IMAG:
       if (lw_prim_is_complex(op->in[0])) break;

@@ -26,12 +26,17 @@ typedef enum { MIX_PRED = 1, MIX_INT = 2, MIX_FLOAT = 4, MIX_COMPLEX = 8 } mix;
 
 static mix mix_of(lw_prim t) {
   switch (lw_prim_class(t)) {
-    case LW_CLASS_PRED: return MIX_PRED;
+    case LW_CLASS_PRED:
+      return MIX_PRED;
     case LW_CLASS_SINT:
-    case LW_CLASS_UINT: return MIX_INT;
-    case LW_CLASS_FLOAT: return MIX_FLOAT;
-    case LW_CLASS_COMPLEX: return MIX_COMPLEX;
-    case LW_CLASS_OTHER: break;
+    case LW_CLASS_UINT:
+      return MIX_INT;
+    case LW_CLASS_FLOAT:
+      return MIX_FLOAT;
+    case LW_CLASS_COMPLEX:
+      return MIX_COMPLEX;
+    case LW_CLASS_OTHER:
+      break;
   }
   return 0;
 }
@@ -41,26 +46,32 @@ static mix mix_of(lw_prim t) {
 static int same_type_mix(lw_opcode op) {
   switch ((int)op) {
     case LW_OP_ADD:
-    case LW_OP_MULTIPLY: return MIX_PRED | MIX_INT | MIX_FLOAT | MIX_COMPLEX;
+    case LW_OP_MULTIPLY:
+      return MIX_PRED | MIX_INT | MIX_FLOAT | MIX_COMPLEX;
     case LW_OP_SUBTRACT:
     case LW_OP_DIVIDE:
     case LW_OP_POWER:
     case LW_OP_NEGATE:
-    case LW_OP_SIGN: return MIX_INT | MIX_FLOAT | MIX_COMPLEX;
+    case LW_OP_SIGN:
+      return MIX_INT | MIX_FLOAT | MIX_COMPLEX;
     case LW_OP_MAXIMUM:
     case LW_OP_MINIMUM:
-    case LW_OP_CLAMP: return MIX_PRED | MIX_INT | MIX_FLOAT;
-    case LW_OP_REMAINDER: return MIX_INT | MIX_FLOAT;
+    case LW_OP_CLAMP:
+      return MIX_PRED | MIX_INT | MIX_FLOAT;
+    case LW_OP_REMAINDER:
+      return MIX_INT | MIX_FLOAT;
     case LW_OP_AND:
     case LW_OP_OR:
     case LW_OP_XOR:
-    case LW_OP_NOT: return MIX_PRED | MIX_INT;
+    case LW_OP_NOT:
+      return MIX_PRED | MIX_INT;
     case LW_OP_CLZ:
     case LW_OP_POPCNT:
     case LW_OP_MULHI:
     case LW_OP_SHIFT_LEFT:
     case LW_OP_SHIFT_RIGHT_ARITHMETIC:
-    case LW_OP_SHIFT_RIGHT_LOGICAL: return MIX_INT;
+    case LW_OP_SHIFT_RIGHT_LOGICAL:
+      return MIX_INT;
     case LW_OP_ACOS:
     case LW_OP_ACOSH:
     case LW_OP_ASIN:
@@ -75,7 +86,8 @@ static int same_type_mix(lw_opcode op) {
     case LW_OP_REDUCE_PRECISION:
     case LW_OP_ROUND_AFZ:
     case LW_OP_ROUND_EVEN:
-    case LW_OP_SINH: return MIX_FLOAT;
+    case LW_OP_SINH:
+      return MIX_FLOAT;
     case LW_OP_COSINE:
     case LW_OP_EXPONENTIAL:
     case LW_OP_EXPM1:
@@ -86,7 +98,8 @@ static int same_type_mix(lw_opcode op) {
     case LW_OP_SINE:
     case LW_OP_SQRT:
     case LW_OP_TAN:
-    case LW_OP_TANH: return MIX_FLOAT | MIX_COMPLEX;
+    case LW_OP_TANH:
+      return MIX_FLOAT | MIX_COMPLEX;
   }
   return 0;
 }
@@ -121,8 +134,10 @@ static bool mixed_ok(const lw_elem_op *op) {
     case LW_OP_REAL:
     case LW_OP_IMAG:
       return (m == MIX_COMPLEX || m == MIX_FLOAT) && out == lw_prim_part(a);
-    case LW_OP_COMPLEX: return complex_ok(op);
-    case LW_OP_IS_FINITE: return m == MIX_FLOAT && out == LW_PRED;
+    case LW_OP_COMPLEX:
+      return complex_ok(op);
+    case LW_OP_IS_FINITE:
+      return m == MIX_FLOAT && out == LW_PRED;
     case LW_OP_COMPARE: {
       bool ordered = op->dir != LW_CMP_EQ && op->dir != LW_CMP_NE;
       return a == op->in[1] && out == LW_PRED && m != 0 &&
@@ -130,11 +145,13 @@ static bool mixed_ok(const lw_elem_op *op) {
     }
     case LW_OP_SELECT:
       return a == LW_PRED && op->in[1] == out && op->in[2] == out;
-    case LW_OP_CONVERT: return m != 0 && mix_of(out) != 0;
+    case LW_OP_CONVERT:
+      return m != 0 && mix_of(out) != 0;
     case LW_OP_BITCAST_CONVERT:
       return m != 0 && mix_of(out) != 0 &&
              lw_prim_table[a].bits == lw_prim_table[out].bits;
-    case LW_OP_STOCHASTIC_CONVERT: return stochastic_ok(op);
+    case LW_OP_STOCHASTIC_CONVERT:
+      return stochastic_ok(op);
   }
   return false;
 }
@@ -158,12 +175,11 @@ static lw_status check(const lw_elem_op *op) {
                     "negative mantissa bits, not e%dm%d",
                     op->exponent_bits, op->mantissa_bits);
   int arity = lw_opcode_table[op->op].arity;
-  return lw_error(LW_INVALID_ARGUMENT, "%s does not take %s%s%s%s%s to give %s",
-                  name, lw_prim_name(op->in[0]), arity > 1 ? ", " : "",
-                  arity > 1 ? lw_prim_name(op->in[1]) : "",
-                  arity > 2 ? ", " : "",
-                  arity > 2 ? lw_prim_name(op->in[2]) : "",
-                  lw_prim_name(op->out));
+  return lw_error(
+      LW_INVALID_ARGUMENT, "%s does not take %s%s%s%s%s to give %s", name,
+      lw_prim_name(op->in[0]), arity > 1 ? ", " : "",
+      arity > 1 ? lw_prim_name(op->in[1]) : "", arity > 2 ? ", " : "",
+      arity > 2 ? lw_prim_name(op->in[2]) : "", lw_prim_name(op->out));
 }
 
 lw_status lw_elem_resolve(const lw_elem_op *op, lw_elem_fn *fn) {
@@ -176,7 +192,7 @@ lw_status lw_elem_resolve(const lw_elem_op *op, lw_elem_fn *fn) {
 
 static void convert_one(lw_prim from, lw_prim to, const void *a, void *o) {
   lw_elem_op op = lw_elem_make(LW_OP_CONVERT, from, 0, 0, to);
-  variant()->pick(&op)(&op, 1, a, NULL, NULL, o);
+  variant()->pick (&op)(&op, 1, a, NULL, NULL, o);
 }
 
 double lw_elem_to_f64(lw_prim t, const void *x) {

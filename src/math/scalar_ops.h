@@ -94,7 +94,7 @@ static inline D lw_from_bits_d(L x) {
 #define I2D(x) ((D)(x))
 #define L2D(x) ((D)(x))
 #define U2D(x) ((D)(uint64_t)(x)) /* L read as unsigned */
-#define D2L(x) ((L)(x)) /* in range, towards zero */
+#define D2L(x) ((L)(x))           /* in range, towards zero */
 #define D2U(x) ((L)(uint64_t)(x))
 #define I2L(x) ((L)(x))
 #define U2L(x) ((L)(uint32_t)(x))

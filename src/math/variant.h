@@ -12,6 +12,6 @@ typedef struct {
 } lw_elem_variant;
 
 extern const lw_elem_variant lw_elem_base;
-extern const lw_elem_variant lw_elem_v3; /* x86-64-v3: AVX2, FMA */
+extern const lw_elem_variant lw_elem_v3; /* with AVX2 and FMA */
 
 #endif

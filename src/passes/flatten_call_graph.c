@@ -6,6 +6,7 @@
  * without the other, so shared control computations are copied. Reducers and
  * fusion bodies have no state of their own and stay shared.
  */
+#include "passes/inline.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -27,6 +28,7 @@ static void visit_callee(flattener *f, lw_inst *i, int32_t k) {
   if (lw_map_get(&f->seen, (uintptr_t)c)) {
     if (!lw_pass_fuel(f->env)) return;
     c = lw_comp_clone(f->m, c, NULL, NULL, NULL);
+    lw_copy_fusion_bodies(c);
     lw_inst_set_called(i, k, c);
     lw_pass_count(f->env, "computations copied", 1);
     f->changed = true;

@@ -4,8 +4,10 @@
  * dynamic-slice, and a start that can only be 0 makes a broadcast of the
  * operand. Scatter is different: an update window that leaves the operand is
  * dropped whole, so it becomes a dynamic-update-slice only where its index is
- * known to be inside.
+ * known to be inside. Its combiner is then one elementwise operation on what was
+ * there and the update.
  */
+#include "hlo/fold.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -191,9 +193,14 @@ static lw_inst *gather(lw_rw *r, lw_inst *i) {
 /* ---- scatter ---- */
 
 /* The combiner returns its second parameter: an overwrite. */
-static bool overwrites(const lw_inst *i) {
-  lw_comp *c = lw_inst_comp(i, LW_ATTR_TO_APPLY);
+static bool overwrites(const lw_comp *c) {
   return c->params.len == 2 && c->root == c->params.data[1];
+}
+
+/* A combiner that is one operation, whichever parameter comes first. */
+static bool combines(const lw_comp *c) {
+  lw_opcode op = lw_comp_binary_op(c);
+  return op != LW_OPCODE_COUNT && lw_fold_op_is_simple(op);
 }
 
 /* Window dims of the updates put among the operand's dims: inserted dims 1. */
@@ -226,6 +233,18 @@ static bool surely_inside(const lw_inst *i, const int64_t *dims) {
   return true;
 }
 
+/* f(what is there, update): one element of the operand, one of the update. */
+static lw_inst *combined(lw_rw *r, lw_inst *i, lw_inst *const *ops) {
+  lw_inst *at[1 + LW_MAX_RANK];
+  const lw_shape *s = ops[1]->shape;
+  at[0] = ops[0];
+  for (int32_t d = 0; d < s->rank; d++) at[1 + d] = ops[2 + d];
+  lw_inst *old = lw_rw_make(r, LW_OP_DYNAMIC_SLICE, s, 1 + s->rank, at);
+  lw_inst_set_i64s(old, LW_ATTR_DYNAMIC_SLICE_SIZES, s->rank, s->dims);
+  lw_opcode op = lw_comp_binary_op(lw_inst_comp(i, LW_ATTR_TO_APPLY));
+  return lw_rw_bin(r, op, s, old, ops[1]);
+}
+
 static lw_inst *scatter(lw_rw *r, lw_inst *i) {
   if (i->n_operands != 3 || !lw_shape_is_array(i->shape)) return NULL;
   lw_inst *x = lw_op(i, 0), *ix = lw_op(i, 1), *u = lw_op(i, 2);
@@ -234,8 +253,9 @@ static lw_inst *scatter(lw_rw *r, lw_inst *i) {
     return lw_rw_go(r, "scatter of nothing") ? x : NULL;
   int64_t vector_dim = lw_inst_i64(i, LW_ATTR_INDEX_VECTOR_DIM, 0);
   if (ix->shape->elements != vector_length(ix, vector_dim)) return NULL;
-  if (!overwrites(i) || !window_shape(i, dims) || !surely_inside(i, dims))
-    return NULL;
+  const lw_comp *c = lw_inst_comp(i, LW_ATTR_TO_APPLY);
+  if (!overwrites(c) && !combines(c)) return NULL;
+  if (!window_shape(i, dims) || !surely_inside(i, dims)) return NULL;
   if (!lw_rw_go(r, "scatter to one known place")) return NULL;
   lw_inst *ops[2 + LW_MAX_RANK];
   int32_t n;
@@ -245,6 +265,7 @@ static lw_inst *scatter(lw_rw *r, lw_inst *i) {
   ops[1] = lw_rw_reshape(
       r, u, lw_mk_array(r->m, x->shape->type, x->shape->rank, dims));
   starts(r, ix, x->shape->rank, n, map, ops + 2);
+  if (!overwrites(c)) ops[1] = combined(r, i, ops);
   return lw_rw_make(r, LW_OP_DYNAMIC_UPDATE_SLICE, i->shape,
                     2 + x->shape->rank, ops);
 }

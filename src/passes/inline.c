@@ -1,5 +1,17 @@
 #include "passes/inline.h"
 
+static void copy_fusion_body(lw_inst *i) {
+  lw_comp *body = lw_inst_comp(i, LW_ATTR_CALLS);
+  if (i->opcode != LW_OP_FUSION || !body) return;
+  body = lw_comp_clone(i->parent->module, body, NULL, NULL, NULL);
+  lw_inst_set_comp(i, LW_ATTR_CALLS, body);
+  lw_copy_fusion_bodies(body);
+}
+
+void lw_copy_fusion_bodies(lw_comp *c) {
+  for (lw_inst *i = c->first; i; i = i->next) copy_fusion_body(i);
+}
+
 static lw_inst *clone_one(lw_inst *site, const lw_inst *src, lw_map *map) {
   lw_comp *c = site->parent;
   lw_inst *stack_ops[8];
@@ -11,6 +23,7 @@ static lw_inst *clone_one(lw_inst *site, const lw_inst *src, lw_map *map) {
     ops[k] = lw_map_ptr(map, src->operands[k].def);
   lw_inst *i = lw_inst_clone(c, src, ops, NULL);
   lw_inst_move_before(i, site);
+  copy_fusion_body(i);
   for (int32_t k = 0; k < src->n_control_preds; k++)
     lw_inst_add_control_pred(i, lw_map_ptr(map, src->control_preds[k]));
   for (int32_t k = 0; k < site->n_control_preds; k++)

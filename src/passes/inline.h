@@ -14,6 +14,9 @@ lw_inst *lw_inline_body(lw_inst *site, const lw_comp *callee,
 /* lw_inline_body, then site is replaced by the result and removed. */
 void lw_inline_at(lw_inst *site, const lw_comp *callee, lw_inst *const *args,
                   int32_t n_args);
+/* Every fusion in c gets a copy of its body (which no two fusions share),
+ * nested ones too. For computations and instructions that were copied. */
+void lw_copy_fusion_bodies(lw_comp *c);
 /* A value's elements: the tuple's operand, else a get-tuple-element placed
  * right before site. */
 lw_inst *lw_tuple_element(lw_inst *tuple, int32_t k, lw_inst *site);

@@ -588,6 +588,8 @@ static lw_status lower_inst(scope *s, const lw_inst *i) {
     case LW_OP_CALL:
       return lower_call(s, i);
     case LW_OP_FFT:
+    case LW_OP_RNG:
+    case LW_OP_RNG_GET_AND_UPDATE_STATE:
     case LW_OP_CHOLESKY:
     case LW_OP_TRIANGULAR_SOLVE:
     case LW_OP_CUSTOM_CALL:

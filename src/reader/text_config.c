@@ -271,9 +271,20 @@ static bool sharding_item(lw_text_parser *ps, lw_sharding *sh,
   return true;
 }
 
+/* Axis names in single quotes, as XLA prints them; up to the metadata. */
+static const char *single_quotes(lw_text_parser *ps, const char *s) {
+  char *t = lw_arena_strdup(ps->arena, s, strlen(s));
+  char *end = strstr(t, "metadata=");
+  for (char *p = t; *p && p != end; p++)
+    if (*p == '"') *p = '\'';
+  return t;
+}
+
 static bool named_sharding(lw_text_parser *ps, lw_sharding *sh) {
   sh->type = LW_SH_NAMED;
-  return lw_text_raw_braces(ps, &sh->named_text);
+  if (!lw_text_raw_braces(ps, &sh->named_text)) return false;
+  sh->named_text = single_quotes(ps, sh->named_text);
+  return true;
 }
 
 static bool single_sharding(lw_text_parser *ps, lw_sharding *sh) {
@@ -387,7 +398,7 @@ static bool group_mesh(lw_text_parser *ps, lw_replica_groups *g) {
     lw_buf_chr(&b, ' ');
     lw_buf_str(&b, axes);
     g->kind = LW_RG_MESH;
-    g->mesh_text = lw_arena_strdup(ps->arena, b.data, b.len);
+    g->mesh_text = single_quotes(ps, lw_buf_cstr(&b));
   }
   lw_buf_free(&b);
   return ok;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "lib/lib.h"
+#include "lib/rng.h"
 #include "runtime/runtime_impl.h"
 
 enum { KEPT_FRAMES = 4, ALIGNMENT = 64 };
@@ -52,6 +53,7 @@ typedef struct {
   const lw_run_options *options;
   frame *f;
   int64_t launched;
+  uint64_t rng_state[2]; /* rng-get-and-update-state, low word first */
 } run;
 
 /* ---- making one ---- */
@@ -384,6 +386,21 @@ static lw_status run_triangular(const lw_inst *i, void *const *data) {
                                  data[2]);
 }
 
+static lw_status run_rng(const run *r, const lw_inst *i, void *const *data) {
+  lw_distribution dist =
+      (lw_distribution)lw_inst_i64(i, LW_ATTR_DISTRIBUTION, LW_RNG_INVALID);
+  return lw_rng_fill(r->options->seed, lw_rng_order(i), dist, i->shape->type,
+                     i->shape->elements, data[0], data[1], data[2]);
+}
+
+/* The old state, which then grows by delta. */
+static void run_rng_state(run *r, const lw_inst *i, void *const *data) {
+  uint64_t delta = (uint64_t)lw_inst_i64(i, LW_ATTR_DELTA, 0);
+  memcpy(data[0], r->rng_state, sizeof r->rng_state);
+  r->rng_state[0] += delta;
+  if (r->rng_state[0] < delta) r->rng_state[1]++;
+}
+
 static lw_status run_library(run *r, const step *s) {
   const lw_inst *i = s->node->inst;
   void *const *data = r->f->buffers + s->first;
@@ -394,6 +411,11 @@ static lw_status run_library(run *r, const step *s) {
   } else if (i->opcode == LW_OP_CHOLESKY) {
     st = lw_lib_cholesky(i->shape, lw_inst_i64(i, LW_ATTR_LOWER, 0) != 0,
                          data[0], data[1]);
+  } else if (i->opcode == LW_OP_RNG) {
+    st = run_rng(r, i, data);
+  } else if (i->opcode == LW_OP_RNG_GET_AND_UPDATE_STATE) {
+    st = NULL;
+    run_rng_state(r, i, data);
   } else if (i->opcode == LW_OP_TRIANGULAR_SOLVE) {
     st = run_triangular(i, data);
   } else {
@@ -491,7 +513,9 @@ lw_status lw_executable_run(lw_executable *e, void *const *params,
                             void **outputs, const lw_run_options *options,
                             lw_run_stats *stats) {
   static const lw_run_options defaults = {0};
-  run r = {.e = e, .options = options ? options : &defaults};
+  run r = {.e = e,
+           .options = options ? options : &defaults,
+           .rng_state = {LW_RNG_STATE_LOW, LW_RNG_STATE_HIGH}};
   int64_t fresh = 0;
   LW_TRY(make_outputs(e->plan, params, outputs, &fresh));
   lw_status st = frame_take(e, lw_pool_threads(r.options->pool), &r.f);

@@ -53,6 +53,10 @@ const lw_backend *lw_backend_find(const char *name);
 /* A loop over its result, each element computed from operands read at computed
  * indices: elementwise ops and movers. */
 bool lw_inst_is_loop(const lw_inst *i);
+/* A stage of its own in a kernel (src/kernel): it reads its operands as arrays
+ * and leaves one, yet may share a kernel that is small enough to run as a
+ * whole. Reduces are not among them: they fit into tiles. */
+bool lw_inst_is_lone_stage(const lw_inst *i);
 /* The CPU's own rule: loops, reduces as producers at their own index. */
 lw_fusible lw_cpu_is_fusible(const lw_inst *producer, const lw_inst *consumer,
                              const lw_target *target);

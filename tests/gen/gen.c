@@ -848,26 +848,56 @@ lw_module *lw_gen_module(lw_context *ctx, lw_rand *r,
   return g.m;
 }
 
-lw_module *lw_gen_pair(lw_context *ctx, lw_opcode producer, lw_opcode consumer,
-                       lw_rand *r) {
-  lw_gen_options o = {.control_flow = true, .heavy = true};
+/* Takes out what a failed attempt left: everything unused after mark. */
+static void drop_unused(gen *g, lw_inst *mark) {
+  for (lw_inst *i = g->c->last, *prev; i && i != mark; i = prev) {
+    prev = i->prev;
+    if (i->n_uses || i->opcode == LW_OP_PARAMETER) continue;
+    int n = 0;
+    for (int k = 0; k < g->n_pool; k++)
+      if (g->pool[k] != i) g->pool[n++] = g->pool[k];
+    g->n_pool = n;
+    lw_inst_remove(i);
+  }
+}
+
+static lw_inst *try_pair(gen *g, lw_opcode producer, lw_opcode consumer) {
+  int64_t dims[] = {4, 6, 8};
   for (int k = 0; k < N_TYPES * 2; k++) {
-    gen g = start(ctx, r, &o);
-    int64_t dims[] = {4, 6, 8};
+    lw_inst *mark = g->c->last;
     lw_inst *a =
-        value(&g, shape(&g, all_types[k % N_TYPES], k < N_TYPES ? 2 : 3, dims));
-    lw_inst *p = consume(&g, producer, a);
-    lw_inst *c = p && p->opcode == producer ? consume(&g, consumer, p) : NULL;
-    bool direct = false;
+        value(g, shape(g, all_types[k % N_TYPES], k < N_TYPES ? 2 : 3, dims));
+    lw_inst *p = consume(g, producer, a);
+    lw_inst *c = p && p->opcode == producer ? consume(g, consumer, p) : NULL;
     for (int32_t s = 0; c && s < c->n_operands; s++)
-      direct |= lw_inst_operand(c, s) == p;
-    if (direct) {
-      finish(&g);
-      return g.m;
-    }
-    lw_module_free(g.m);
+      if (lw_inst_operand(c, s) == p && lw_shape_is_array(c->shape)) return c;
+    drop_unused(g, mark);
   }
   return NULL;
+}
+
+lw_module *lw_gen_pairs(lw_context *ctx, lw_opcode producer,
+                        const lw_opcode *consumers, int n, bool *made,
+                        lw_rand *r) {
+  lw_gen_options o = {.control_flow = true, .heavy = true};
+  gen g = start(ctx, r, &o);
+  lw_inst *roots[LW_OPCODE_COUNT];
+  const lw_shape *shapes[LW_OPCODE_COUNT];
+  int n_roots = 0;
+  for (int k = 0; k < n; k++) {
+    lw_inst *c = try_pair(&g, producer, consumers[k]);
+    made[k] = c != NULL;
+    if (!c) continue;
+    shapes[n_roots] = c->shape;
+    roots[n_roots++] = c;
+  }
+  if (!n_roots) {
+    lw_module_free(g.m);
+    return NULL;
+  }
+  g.c->root =
+      op(&g, LW_OP_TUPLE, lw_shape_tuple(ctx, n_roots, shapes), n_roots, roots);
+  return g.m;
 }
 
 const lw_opcode *lw_gen_opcodes(int *n) {

@@ -32,10 +32,12 @@ typedef struct {
 /* A module that the checker accepts. */
 lw_module *lw_gen_module(lw_context *ctx, lw_rand *r,
                          const lw_gen_options *options);
-/* A module in which an instruction of opcode producer is consumed directly by
- * one of opcode consumer; NULL when no type or shape we know makes it legal. */
-lw_module *lw_gen_pair(lw_context *ctx, lw_opcode producer, lw_opcode consumer,
-                       lw_rand *r);
+/* A module in which, for each consumer of the list that some type and shape
+ * make legal, an instruction of opcode producer is consumed directly by one of
+ * that opcode; made[k] says which. NULL when there is none. */
+lw_module *lw_gen_pairs(lw_context *ctx, lw_opcode producer,
+                        const lw_opcode *consumers, int n, bool *made,
+                        lw_rand *r);
 /* Opcodes the generator can make. */
 const lw_opcode *lw_gen_opcodes(int *n);
 

@@ -13,7 +13,7 @@
 
 static int print_module(const lw_module *m) {
   lw_diags d = {.file = "random"};
-  lw_check_module(m, lw_check_default, &d);
+  lw_check_module(m, (lw_check_options){0}, &d);
   lw_buf b = {0};
   lw_module_print(&b, m, &lw_print_default);
   fputs(lw_buf_cstr(&b), stdout);
@@ -36,7 +36,8 @@ static int pair(const char *p, const char *c, uint64_t seed) {
   }
   lw_context *ctx = lw_context_new();
   lw_rand r = {.state = seed};
-  lw_module *m = lw_gen_pair(ctx, po, co, &r);
+  bool made;
+  lw_module *m = lw_gen_pairs(ctx, po, &co, 1, &made, &r);
   int bad = m ? print_module(m) : 3;
   lw_module_free(m);
   lw_context_free(ctx);

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "hlo/check.h"
+#include "hlo/diff.h"
 #include "hlo/fingerprint.h"
 #include "hlo/infer.h"
 #include "hlo/print.h"
@@ -101,6 +102,28 @@ static lw_status run_one(const char *mode, const char *path, const char *out) {
   return lw_status_annotate(s, "%s", path);
 }
 
+static lw_status run_diff(const char *a, const char *b) {
+  lw_context *ctx = lw_context_new();
+  lw_snapshot x, y = {0};
+  char *da = NULL, *db = NULL;
+  lw_status s = load(ctx, a, &x, &da);
+  if (!s) s = load(ctx, b, &y, &db);
+  if (!s) {
+    lw_buf out = {0};
+    lw_diff *d = lw_diff_modules(x.module, y.module, LW_FP_ALL);
+    lw_diff_print(&out, d, 40);
+    fwrite(out.data, 1, out.len, stdout);
+    lw_buf_free(&out);
+    lw_diff_free(d);
+  }
+  lw_module_free(x.module);
+  lw_module_free(y.module);
+  lw_context_free(ctx);
+  free(da);
+  free(db);
+  return s;
+}
+
 int main(int argc, char **argv) {
   if (argc < 3) {
     fprintf(stderr, "usage: pb_tool MODE FILE...\n");
@@ -109,6 +132,8 @@ int main(int argc, char **argv) {
   const char *mode = argv[1];
   if (!strcmp(mode, "rewrite") || !strcmp(mode, "toproto"))
     return argc == 4 ? report(run_one(mode, argv[2], argv[3])) : 2;
+  if (!strcmp(mode, "diff"))
+    return argc == 4 ? report(run_diff(argv[2], argv[3])) : 2;
   int failed = 0;
   for (int i = 2; i < argc; i++) failed |= report(run_one(mode, argv[i], NULL));
   return failed;

@@ -78,7 +78,7 @@ static void add_variants(lw_elem_op op) {
     return;
   }
   if (op.op == LW_OP_REDUCE_PRECISION) {
-    static const int formats[][2] = {{8, 7}, {5, 10}, {5, 2}, {4, 3},
+    static const int formats[][2] = {{8, 7},   {5, 10}, {5, 2}, {4, 3},
                                      {11, 52}, {8, 23}, {2, 0}, {1, 1}};
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
       op.exponent_bits = formats[i][0];
@@ -121,12 +121,11 @@ static uint64_t next(void) {
 }
 
 static double special(void) {
-  static const double v[] = {0,      -0.0,   1,         -1,       2,
-                             0.5,    -0.5,   3,         1e-40,    -1e-310,
-                             448,    465,    0x1p-149,  INFINITY, -INFINITY,
-                             NAN,    3.4e38, -1e308,    709.5,    88.6,
-                             -103.9, -745.1, M_PI_2,    1e22,     65520,
-                             1.5,    -2.5,   2147483648.0, -0x1p63, 0x1p64};
+  static const double v[] = {
+      0,      -0.0,    1,     -1,           2,        0.5,      -0.5,      3,
+      1e-40,  -1e-310, 448,   465,          0x1p-149, INFINITY, -INFINITY, NAN,
+      3.4e38, -1e308,  709.5, 88.6,         -103.9,   -745.1,   M_PI_2,    1e22,
+      65520,  1.5,     -2.5,  2147483648.0, -0x1p63,  0x1p64};
   return v[next() % (sizeof v / sizeof *v)];
 }
 
@@ -140,7 +139,8 @@ static void fill_real(lw_prim t, char *p) {
     lw_elem_from_f64(t, v, p);
     return;
   }
-  if (lw_prim_is_int(t) && r % 4 == 0) bits = (uint64_t)((int64_t)(bits % 11) - 5);
+  if (lw_prim_is_int(t) && r % 4 == 0)
+    bits = (uint64_t)((int64_t)(bits % 11) - 5);
   if (lw_prim_is_int(t) && r % 16 == 1) bits = (uint64_t)1 << (width - 1);
   int64_t x = (int64_t)(bits << (64 - width));
   x = lw_prim_is_signed(t) ? x >> (64 - width)
@@ -219,8 +219,8 @@ static void store(lw_mathgen *g, lw_cgval v, LLVMValueRef p) {
 
 static void attribute(LLVMContextRef ctx, LLVMValueRef f, const char *k,
                       const char *v) {
-  LLVMAttributeRef a = LLVMCreateStringAttribute(
-      ctx, k, (unsigned)strlen(k), v, (unsigned)strlen(v));
+  LLVMAttributeRef a = LLVMCreateStringAttribute(ctx, k, (unsigned)strlen(k), v,
+                                                 (unsigned)strlen(v));
   LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, a);
 }
 
@@ -246,7 +246,8 @@ static void emit_function(lw_mathgen *g, const item *it, const char *name) {
   LLVMTypeRef ptr = LLVMPointerTypeInContext(g->ctx, 0);
   LLVMTypeRef params[4] = {ptr, ptr, ptr, ptr};
   LLVMTypeRef i64 = LLVMInt64TypeInContext(g->ctx);
-  LLVMTypeRef ft = LLVMFunctionType(LLVMVoidTypeInContext(g->ctx), params, 4, 0);
+  LLVMTypeRef ft =
+      LLVMFunctionType(LLVMVoidTypeInContext(g->ctx), params, 4, 0);
   LLVMValueRef f = LLVMAddFunction(g->mod, name, ft);
   attribute(g->ctx, f, "target-cpu", g->target_cpu);
   attribute(g->ctx, f, "target-features", g->target_features);
@@ -264,8 +265,8 @@ static void emit_function(lw_mathgen *g, const item *it, const char *name) {
   LLVMValueRef vals[2] = {LLVMConstInt(i64, 0, 0), next_i};
   LLVMBasicBlockRef from[2] = {entry, body};
   LLVMAddIncoming(i, vals, from, 2);
-  LLVMValueRef more = LLVMBuildICmp(g->b, LLVMIntULT, next_i,
-                                    LLVMConstInt(i64, N, 0), "");
+  LLVMValueRef more =
+      LLVMBuildICmp(g->b, LLVMIntULT, next_i, LLVMConstInt(i64, N, 0), "");
   LLVMBuildCondBr(g->b, more, body, done);
   LLVMPositionBuilderAtEnd(g->b, done);
   LLVMBuildRetVoid(g->b);
@@ -315,9 +316,10 @@ static bool same(const item *it, kernel k, int width, const machine *m) {
       describe(it, width, m);
       for (int j = 0; j < 3; j++)
         if (o->in[j])
-          print_bytes("in", (j ? in[j] : (const char *)first) +
-                                i * lw_prim_bytes(o->in[j]),
-                      lw_prim_bytes(o->in[j]));
+          print_bytes(
+              "in",
+              (j ? in[j] : (const char *)first) + i * lw_prim_bytes(o->in[j]),
+              lw_prim_bytes(o->in[j]));
       print_bytes("scalar", want + i * size, size);
       print_bytes("vector", got + i * size, size);
       printf("\n");
@@ -349,10 +351,9 @@ static int run(int from, int to, int turn, int turns, int width,
   struct LLVMMCJITCompilerOptions options;
   LLVMInitializeMCJITCompilerOptions(&options, sizeof options);
   options.OptLevel = 1;
-  assert_int_equal(
-      LLVMCreateMCJITCompilerForModule(&engine, g.mod, &options, sizeof options,
-                                       &error),
-      0);
+  assert_int_equal(LLVMCreateMCJITCompilerForModule(&engine, g.mod, &options,
+                                                    sizeof options, &error),
+                   0);
   if (passes) {
     LLVMPassBuilderOptionsRef po = LLVMCreatePassBuilderOptions();
     LLVMErrorRef e = LLVMRunPasses(
@@ -386,8 +387,8 @@ static bool host_has(const char *feature) {
 static void sweep(const lw_opcode *ops, int n) {
   static const int widths[] = {1, 8, 16};
   machine host = {LLVMGetHostCPUName(), LLVMGetHostCPUFeatures(),
-                  host_has("+avx2"), host_has("+avx512f"), host_has("+f16c"),
-                  host_has("+fma")};
+                  host_has("+avx2"),    host_has("+avx512f"),
+                  host_has("+f16c"),    host_has("+fma")};
   machine v3 = {"x86-64-v3", "+avx2,+fma,+f16c,-avx512f", true, false, true,
                 true};
   machine base = {"x86-64", "", false, false, false, false};
@@ -398,9 +399,9 @@ static void sweep(const lw_opcode *ops, int n) {
   int bad = 0, turn = 0, turns = 3 * count;
   for (int w = 0; w < 3; w++)
     for (int m = 0; m < count; m++, turn++)
-      bad += run(0, item_count, turn, turns, widths[w], &machines[m],
-                 turn % 2 ? "function(mem2reg,instcombine,gvn,simplifycfg)"
-                          : NULL);
+      bad += run(
+          0, item_count, turn, turns, widths[w], &machines[m],
+          turn % 2 ? "function(mem2reg,instcombine,gvn,simplifycfg)" : NULL);
   assert_true(item_count > 0);
   assert_int_equal(bad, 0);
 }

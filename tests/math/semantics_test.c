@@ -65,18 +65,21 @@ static unsigned nan_code(int f) {
       return (unsigned)(((1 << formats[f].exp_bits) - 1)
                             << formats[f].man_bits |
                         1 << (formats[f].man_bits - 1));
-    case FN: return (1u << bits) - 1;
+    case FN:
+      return (1u << bits) - 1;
     case FNUZ:
-    case SAT: return 1u << bits;
-    case E8M0: return 0xff;
+    case SAT:
+      return 1u << bits;
+    case E8M0:
+      return 0xff;
   }
   return 0;
 }
 
 static unsigned overflow_code(int f, unsigned sign) {
   if (formats[f].kind == IEEE)
-    return sign | (unsigned)(((1 << formats[f].exp_bits) - 1)
-                             << formats[f].man_bits);
+    return sign |
+           (unsigned)(((1 << formats[f].exp_bits) - 1) << formats[f].man_bits);
   if (formats[f].kind == SAT) return sign | (unsigned)(value_count - 1);
   return nan_code(f);
 }
@@ -106,8 +109,7 @@ static unsigned expect(int f, double x) {
     else
       hi = mid;
   }
-  double next = hi < value_count ? values[hi]
-                                 : 2 * values[lo] - values[lo - 1];
+  double next = hi < value_count ? values[hi] : 2 * values[lo] - values[lo - 1];
   double half = values[lo] + (next - values[lo]) / 2;
   bool up = a > half || (a == half && lo % 2);
   if (up && hi == value_count) return overflow_code(f, sign);
@@ -163,8 +165,8 @@ static void test_to_narrow(void **state) {
     make_values(f);
     int step = value_count > 4096 ? 7 : 1;
     for (int i = 0; i < value_count; i += step) {
-      double next = i + 1 < value_count ? values[i + 1]
-                                        : 2 * values[i] - values[i - 1];
+      double next =
+          i + 1 < value_count ? values[i + 1] : 2 * values[i] - values[i - 1];
       double half = values[i] + (next - values[i]) / 2;
       check_value(f, values[i]);
       check_value(f, half);
@@ -180,8 +182,8 @@ static void test_to_narrow(void **state) {
       check_value(f, d);
       check_integer(f, (int64_t)r >> (r % 64));
     }
-    static const double special[] = {0, INFINITY, NAN, 1e300, 1e-300,
-                                     0x1p-149, 0x1p-1074, 3.4e38};
+    static const double special[] = {0,      INFINITY, NAN,       1e300,
+                                     1e-300, 0x1p-149, 0x1p-1074, 3.4e38};
     for (size_t i = 0; i < sizeof special / sizeof *special; i++)
       check_value(f, special[i]);
   }
@@ -342,13 +344,11 @@ static void test_float_bits(void **state) {
 
 static void test_total_order(void **state) {
   (void)state;
-  static const uint32_t ascending[] = {0xffffffff, 0xffc00000, 0xff800000,
-                                       0xbf800000, 0x80000001, 0x80000000,
-                                       0x00000000, 0x00000001, 0x3f800000,
-                                       0x7f800000, 0x7fc00000, 0x7fffffff};
+  static const uint32_t ascending[] = {
+      0xffffffff, 0xffc00000, 0xff800000, 0xbf800000, 0x80000001, 0x80000000,
+      0x00000000, 0x00000001, 0x3f800000, 0x7f800000, 0x7fc00000, 0x7fffffff};
   enum { COUNT = sizeof ascending / sizeof *ascending };
-  lw_elem_op o =
-      lw_elem_make(LW_OP_COMPARE, LW_F32, LW_F32, 0, LW_PRED);
+  lw_elem_op o = lw_elem_make(LW_OP_COMPARE, LW_F32, LW_F32, 0, LW_PRED);
   o.dir = LW_CMP_LT;
   o.total_order = true;
   lw_elem_fn fn;
@@ -367,15 +367,24 @@ static void test_float_to_int(void **state) {
     lw_prim t;
     double x;
     int64_t want;
-  } cases[] = {{LW_S32, 3e9, INT32_MAX},   {LW_S32, -3e9, INT32_MIN},
-               {LW_S32, NAN, 0},           {LW_S32, -1.9, -1},
-               {LW_U8, -1, 0},             {LW_U8, 300, 255},
-               {LW_U8, 255.9, 255},        {LW_S4, 100, 7},
-               {LW_S4, -100, -8},          {LW_U1, 5, 1},
-               {LW_S1, 5, 0},              {LW_S1, -5, -1},
-               {LW_S64, 1e30, INT64_MAX},  {LW_S64, -1e30, INT64_MIN},
-               {LW_U64, 1e30, -1},         {LW_PRED, NAN, 1},
-               {LW_PRED, 0.1, 1},          {LW_PRED, -0.0, 0}};
+  } cases[] = {{LW_S32, 3e9, INT32_MAX},
+               {LW_S32, -3e9, INT32_MIN},
+               {LW_S32, NAN, 0},
+               {LW_S32, -1.9, -1},
+               {LW_U8, -1, 0},
+               {LW_U8, 300, 255},
+               {LW_U8, 255.9, 255},
+               {LW_S4, 100, 7},
+               {LW_S4, -100, -8},
+               {LW_U1, 5, 1},
+               {LW_S1, 5, 0},
+               {LW_S1, -5, -1},
+               {LW_S64, 1e30, INT64_MAX},
+               {LW_S64, -1e30, INT64_MIN},
+               {LW_U64, 1e30, -1},
+               {LW_PRED, NAN, 1},
+               {LW_PRED, 0.1, 1},
+               {LW_PRED, -0.0, 0}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     int64_t r = 0;
     lw_elem_from_f64(cases[i].t, cases[i].x, &r);

@@ -2,10 +2,11 @@
  * clean-up pipeline, and after each pass alone, and compares the results bit
  * for bit (NaN equals NaN).
  *
- *   passes_semantics [DIR [PROGRAM ...]]
+ *   passes_semantics [DIR [PROGRAM ...] | --random SEED]
  *
  * DIR holds folders with before.hlo and, with data, inputs.npz (p0, p1 ...);
- * default: the corpus in tests/data. Programs that take the interpreter long
+ * default: the corpus in tests/data, tests/passes/exact and 150 random modules.
+ * Programs that take the interpreter long
  * are checked with the whole pipeline alone. Exit status 1 when bits differ.
  */
 #include <dirent.h>
@@ -15,6 +16,8 @@
 #include <time.h>
 
 #include "base/file.h"
+#include "gen/gen.h"
+#include "hlo/print.h"
 #include "interp/interp.h"
 #include "lib/npz.h"
 #include "lib/rng.h"
@@ -192,7 +195,12 @@ static void run(const char *dir, const char *name) {
     n_ran++;
     check_all(&p);
   }
-  lw_status_free(s); /* what the interpreter refuses is its own tests' */
+  /* What the interpreter refuses is its own tests'; what does not read, or is
+   * wrong, is an error here. */
+  bool refused = lw_status_code(s) == LW_UNIMPLEMENTED ||
+                 lw_status_code(s) == LW_DEADLINE_EXCEEDED;
+  if (refused) lw_status_free(s);
+  report(&p, "before", refused ? NULL : s);
   free(p.text);
   lw_context_free(p.ctx);
   lw_arena_free(p.arena);
@@ -202,16 +210,56 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
   return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-int main(int argc, char **argv) {
-  const char *dir = argc > 1 ? argv[1] : LW_TEST_DATA "/corpus";
-  for (int k = 2; k < argc; k++) run(dir, argv[k]);
+static void run_all(const char *dir) {
   struct dirent **list;
-  int n = argc > 2 ? 0 : scandir(dir, &list, NULL, by_name);
+  int n = scandir(dir, &list, NULL, by_name);
   for (int k = 0; k < n; k++) {
-    if (list[k]->d_name[0] != '.') run(dir, list[k]->d_name);
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s/before.hlo", dir, list[k]->d_name);
+    if (lw_file_exists(path)) run(dir, list[k]->d_name);
     free(list[k]);
   }
   if (n > 0) free(list);
+}
+
+/* ---- random modules ---- */
+
+static void run_random(uint64_t seed) {
+  program p = {.ctx = lw_context_new(), .arena = lw_arena_new()};
+  lw_rand r = {.state = seed};
+  lw_gen_options o = {.max_elements = 600, .control_flow = true,
+                      .heavy = seed % 2 == 0};
+  lw_module *m = lw_gen_module(p.ctx, &r, &o);
+  lw_buf text = {0};
+  lw_module_print(&text, m, &lw_print_default);
+  p.name = lw_arena_printf(p.arena, "random %llu", (unsigned long long)seed);
+  p.text = text.data;
+  p.len = text.len;
+  lw_status s = make_args(&p, m, NULL);
+  if (!s) s = interpret(&p, m, p.arena, &p.want);
+  lw_module_free(m);
+  n_ran++;
+  if (!s) check_all(&p);
+  bool refused = lw_status_code(s) == LW_UNIMPLEMENTED;
+  if (refused) lw_status_free(s);
+  report(&p, "before", refused ? NULL : s);
+  lw_buf_free(&text);
+  lw_context_free(p.ctx);
+  lw_arena_free(p.arena);
+}
+
+int main(int argc, char **argv) {
+  if (argc == 3 && !strcmp(argv[1], "--random"))
+    run_random(strtoull(argv[2], NULL, 10));
+  else
+    for (int k = 2; k < argc; k++) run(argv[1], argv[k]);
+  if (argc == 2) run_all(argv[1]);
+  if (argc < 2) {
+    run_all(LW_TEST_DATA "/corpus");
+    run_all(LW_TEST_DATA "/corpus/tricky");
+    for (uint64_t seed = 1; seed <= 150; seed++) run_random(seed);
+    run_all(LW_TEST_DATA "/../passes/exact"); /* corners of every rule */
+  }
   printf("%d programs, %d comparisons, %d failures\n", n_ran, n_compared,
          n_failed);
   return n_failed || !n_ran;

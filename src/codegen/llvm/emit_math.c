@@ -16,6 +16,7 @@
 #include "math/lists.h"
 #include "math/narrow.h"
 
+// clang-format off: the order matters
 #include "math/coef.inc"
 #include "math/f64.inc"
 #include "math/f32.inc"
@@ -27,6 +28,7 @@
 #include "math/real_f64.h"
 #include "math/real.inc"
 #include "math/complex.inc"
+// clang-format on
 #undef N
 #define N(f) int_##f
 #include "math/integer.inc"
@@ -45,12 +47,16 @@ typedef struct {
 static bool emit_f32(lw_mathgen *g, lw_opcode op, values in, values *out) {
   out->n = 1;
   switch ((int)op) {
-#define X(E, f, l32, l64) \
-  case LW_OP_##E: out->v[0] = f##_f(g, in.v[0]); return true;
+#define X(E, f, l32, l64)          \
+  case LW_OP_##E:                  \
+    out->v[0] = f##_f(g, in.v[0]); \
+    return true;
     LW_REAL_UNARY(X)
 #undef X
-#define X(E, f, l32, l64) \
-  case LW_OP_##E: out->v[0] = f##_f(g, in.v[0], in.v[1]); return true;
+#define X(E, f, l32, l64)                   \
+  case LW_OP_##E:                           \
+    out->v[0] = f##_f(g, in.v[0], in.v[1]); \
+    return true;
     LW_REAL_BINARY(X)
 #undef X
   }
@@ -60,12 +66,16 @@ static bool emit_f32(lw_mathgen *g, lw_opcode op, values in, values *out) {
 static bool emit_f64(lw_mathgen *g, lw_opcode op, values in, values *out) {
   out->n = 1;
   switch ((int)op) {
-#define X(E, f, l32, l64) \
-  case LW_OP_##E: out->v[0] = f##_d(g, in.v[0]); return true;
+#define X(E, f, l32, l64)          \
+  case LW_OP_##E:                  \
+    out->v[0] = f##_d(g, in.v[0]); \
+    return true;
     LW_REAL_UNARY(X)
 #undef X
-#define X(E, f, l32, l64) \
-  case LW_OP_##E: out->v[0] = f##_d(g, in.v[0], in.v[1]); return true;
+#define X(E, f, l32, l64)                   \
+  case LW_OP_##E:                           \
+    out->v[0] = f##_d(g, in.v[0], in.v[1]); \
+    return true;
     LW_REAL_BINARY(X)
 #undef X
   }
@@ -73,41 +83,53 @@ static bool emit_f64(lw_mathgen *g, lw_opcode op, values in, values *out) {
 }
 
 /* Complex operations, with a and b of the type's struct (cx_f or cx_d). */
-#define EMIT_COMPLEX(name, S, suffix)                                       \
-  static bool name(lw_mathgen *g, lw_opcode op, values in, values *out) {   \
-    S a = {in.v[0], in.v[1]}, b = {in.v[2], in.v[3]}, r = {NULL, NULL};     \
-    switch ((int)op) {                                                      \
-      LW_COMPLEX_UNARY(UNARY_##suffix)                                      \
-      LW_COMPLEX_BINARY(BINARY_##suffix)                                    \
-      case LW_OP_ABS:                                                       \
-        out->v[0] = cabs_##suffix(g, a);                                    \
-        out->n = 1;                                                         \
-        return true;                                                        \
-    }                                                                       \
-    if (!r.re) return false;                                                \
-    *out = (values){{r.re, r.im}, 2};                                       \
-    return true;                                                            \
+#define EMIT_COMPLEX(name, S, suffix)                                     \
+  static bool name(lw_mathgen *g, lw_opcode op, values in, values *out) { \
+    S a = {in.v[0], in.v[1]}, b = {in.v[2], in.v[3]}, r = {NULL, NULL};   \
+    switch ((int)op) {                                                    \
+      LW_COMPLEX_UNARY(UNARY_##suffix)                                    \
+      LW_COMPLEX_BINARY(BINARY_##suffix)                                  \
+      case LW_OP_ABS:                                                     \
+        out->v[0] = cabs_##suffix(g, a);                                  \
+        out->n = 1;                                                       \
+        return true;                                                      \
+    }                                                                     \
+    if (!r.re) return false;                                              \
+    *out = (values){{r.re, r.im}, 2};                                     \
+    return true;                                                          \
   }
 #define UNARY_f(E, f, l32, l64) \
-  case LW_OP_##E: r = f##_f(g, a); break;
+  case LW_OP_##E:               \
+    r = f##_f(g, a);            \
+    break;
 #define BINARY_f(E, f, l32, l64) \
-  case LW_OP_##E: r = f##_f(g, a, b); break;
+  case LW_OP_##E:                \
+    r = f##_f(g, a, b);          \
+    break;
 #define UNARY_d(E, f, l32, l64) \
-  case LW_OP_##E: r = f##_d(g, a); break;
+  case LW_OP_##E:               \
+    r = f##_d(g, a);            \
+    break;
 #define BINARY_d(E, f, l32, l64) \
-  case LW_OP_##E: r = f##_d(g, a, b); break;
+  case LW_OP_##E:                \
+    r = f##_d(g, a, b);          \
+    break;
 EMIT_COMPLEX(emit_c64, cx_f, f)
 EMIT_COMPLEX(emit_c128, cx_d, d)
 
 static bool emit_int(lw_mathgen *g, lw_opcode op, values in, values *out) {
   out->n = 1;
   switch ((int)op) {
-#define X(E, f) \
-  case LW_OP_##E: out->v[0] = int_##f(g, in.v[0]); return true;
+#define X(E, f)                      \
+  case LW_OP_##E:                    \
+    out->v[0] = int_##f(g, in.v[0]); \
+    return true;
     LW_INT_UNARY(X)
 #undef X
-#define X(E, f) \
-  case LW_OP_##E: out->v[0] = int_##f(g, in.v[0], in.v[1]); return true;
+#define X(E, f)                               \
+  case LW_OP_##E:                             \
+    out->v[0] = int_##f(g, in.v[0], in.v[1]); \
+    return true;
     LW_INT_BINARY(X)
 #undef X
   }
@@ -118,11 +140,21 @@ static values emit_inline(lw_mathgen *g, kind k, lw_opcode op, values in) {
   values out = {{NULL}, 0};
   bool ok = false;
   switch (k) {
-    case KIND_F32: ok = emit_f32(g, op, in, &out); break;
-    case KIND_F64: ok = emit_f64(g, op, in, &out); break;
-    case KIND_C64: ok = emit_c64(g, op, in, &out); break;
-    case KIND_C128: ok = emit_c128(g, op, in, &out); break;
-    case KIND_INT: ok = emit_int(g, op, in, &out); break;
+    case KIND_F32:
+      ok = emit_f32(g, op, in, &out);
+      break;
+    case KIND_F64:
+      ok = emit_f64(g, op, in, &out);
+      break;
+    case KIND_C64:
+      ok = emit_c64(g, op, in, &out);
+      break;
+    case KIND_C128:
+      ok = emit_c128(g, op, in, &out);
+      break;
+    case KIND_INT:
+      ok = emit_int(g, op, in, &out);
+      break;
   }
   LW_ASSERT(ok);
   return out;
@@ -134,7 +166,8 @@ static bool is_long(kind k, lw_opcode op) {
   if (k == KIND_C64 || k == KIND_C128) {
     switch ((int)op) {
 #define X(E, f, l32, l64) \
-  case LW_OP_##E: return wide ? l64 : l32;
+  case LW_OP_##E:         \
+    return wide ? l64 : l32;
       LW_COMPLEX_UNARY(X)
       LW_COMPLEX_BINARY(X)
 #undef X
@@ -143,7 +176,8 @@ static bool is_long(kind k, lw_opcode op) {
   }
   switch ((int)op) {
 #define X(E, f, l32, l64) \
-  case LW_OP_##E: return wide ? l64 : l32;
+  case LW_OP_##E:         \
+    return wide ? l64 : l32;
     LW_REAL_UNARY(X)
     LW_REAL_BINARY(X)
 #undef X
@@ -162,9 +196,8 @@ static void add_attribute(lw_mathgen *g, LLVMValueRef f, const char *name) {
 static void add_string_attribute(lw_mathgen *g, LLVMValueRef f,
                                  const char *name, const char *value) {
   if (!value) return;
-  LLVMAttributeRef a =
-      LLVMCreateStringAttribute(g->ctx, name, (unsigned)strlen(name), value,
-                                (unsigned)strlen(value));
+  LLVMAttributeRef a = LLVMCreateStringAttribute(
+      g->ctx, name, (unsigned)strlen(name), value, (unsigned)strlen(value));
   LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, a);
 }
 
@@ -187,8 +220,8 @@ static void define(lw_mathgen *g, LLVMValueRef f, kind k, lw_opcode op,
                    int nin) {
   lw_mathgen sub = *g;
   sub.b = LLVMCreateBuilderInContext(g->ctx);
-  LLVMPositionBuilderAtEnd(
-      sub.b, LLVMAppendBasicBlockInContext(g->ctx, f, "entry"));
+  LLVMPositionBuilderAtEnd(sub.b,
+                           LLVMAppendBasicBlockInContext(g->ctx, f, "entry"));
   values in = {{NULL}, nin};
   for (int i = 0; i < nin; i++) in.v[i] = LLVMGetParam(f, (unsigned)i);
   values out = emit_inline(&sub, k, op, in);
@@ -206,8 +239,7 @@ static void function_name(lw_mathgen *g, kind k, lw_opcode op, char *buf,
     snprintf(buf, size, "lw.%s.%c%d.x%d", lw_opcode_name(op),
              g->sgn_ ? 's' : 'u', g->bits_, g->width);
   else
-    snprintf(buf, size, "lw.%s.%s.x%d", lw_opcode_name(op), names[k],
-             g->width);
+    snprintf(buf, size, "lw.%s.%s.x%d", lw_opcode_name(op), names[k], g->width);
 }
 
 static values call_long(lw_mathgen *g, kind k, lw_opcode op, values in) {
@@ -290,9 +322,8 @@ static F widen_bits(lw_mathgen *g, lw_prim t, LLVMValueRef v) {
   bool ok = lw_narrow_get(t, &f);
   LW_ASSERT(ok);
   if (t == LW_F16 && g->has_f16c)
-    return LLVMBuildFPExt(
-        g->b, LLVMBuildBitCast(g->b, v, half_type(g), ""), op_float_type(g),
-        "");
+    return LLVMBuildFPExt(g->b, LLVMBuildBitCast(g->b, v, half_type(g), ""),
+                          op_float_type(g), "");
   return nf_widen(g, &f, op_resize(g, v, 32, false));
 }
 
@@ -348,8 +379,9 @@ static LLVMValueRef literal_part(lw_mathgen *g, lw_prim t, const void *p) {
   double d;
   uint64_t u = 0;
   memcpy(&u, p, (size_t)lw_prim_bytes(t)); /* little-endian targets */
-  memcpy(&f, p, sizeof f < (size_t)lw_prim_bytes(t) ? sizeof f
-                                                   : (size_t)lw_prim_bytes(t));
+  memcpy(&f, p,
+         sizeof f < (size_t)lw_prim_bytes(t) ? sizeof f
+                                             : (size_t)lw_prim_bytes(t));
   memcpy(&d, &u, sizeof d);
   if (t == LW_F32) return FB(IC(u));
   if (t == LW_F64) return DB(LC(u));
@@ -360,8 +392,7 @@ lw_cgval lw_mathgen_const(lw_mathgen *g, lw_prim t, const void *literal) {
   lw_prim part = lw_prim_part(t);
   LLVMValueRef re = literal_part(g, part, literal), im = NULL;
   if (lw_prim_is_complex(t))
-    im = literal_part(g, part,
-                      (const char *)literal + lw_prim_bytes(part));
+    im = literal_part(g, part, (const char *)literal + lw_prim_bytes(part));
   return bits_value(t, re, im);
 }
 
@@ -428,8 +459,7 @@ static lw_cgval emit_float(lw_mathgen *g, const lw_elem_op *op, lw_cgval a,
 static lw_cgval emit_clamp(lw_mathgen *g, const lw_elem_op *op, lw_cgval a,
                            lw_cgval b, lw_cgval c) {
   lw_prim t = op->out;
-  if (t == LW_PRED)
-    return bits_value(t, AND(OR(b.re, a.re), c.re), NULL);
+  if (t == LW_PRED) return bits_value(t, AND(OR(b.re, a.re), c.re), NULL);
   if (lw_prim_is_int(t)) {
     set_int_type(g, t);
     return bits_value(t, int_clamp(g, a.re, b.re, c.re), NULL);
@@ -438,8 +468,8 @@ static lw_cgval emit_clamp(lw_mathgen *g, const lw_elem_op *op, lw_cgval a,
   b = operand(g, op, b);
   c = operand(g, op, c);
   values r = {{NULL}, 1};
-  r.v[0] = t == LW_F64 ? clamp_d(g, a.re, b.re, c.re)
-                       : clamp_f(g, a.re, b.re, c.re);
+  r.v[0] =
+      t == LW_F64 ? clamp_d(g, a.re, b.re, c.re) : clamp_f(g, a.re, b.re, c.re);
   return result(g, op, r);
 }
 
@@ -491,8 +521,7 @@ static lw_cgval emit_compare(lw_mathgen *g, const lw_elem_op *op, lw_cgval a,
   return bits_value(LW_PRED, r, NULL);
 }
 
-static lw_cgval emit_select(lw_mathgen *g, lw_cgval p, lw_cgval a,
-                            lw_cgval b) {
+static lw_cgval emit_select(lw_mathgen *g, lw_cgval p, lw_cgval a, lw_cgval b) {
   if (a.rep != b.rep) {
     a = lw_mathgen_narrow(g, a);
     b = lw_mathgen_narrow(g, b);
@@ -515,8 +544,7 @@ static lw_cgval emit_part(lw_mathgen *g, const lw_elem_op *op, lw_cgval a) {
 }
 
 /* Abs and negate of a real float: the sign bit, in the form that comes. */
-static lw_cgval emit_sign_bit(lw_mathgen *g, const lw_elem_op *op,
-                              lw_cgval a) {
+static lw_cgval emit_sign_bit(lw_mathgen *g, const lw_elem_op *op, lw_cgval a) {
   lw_narrow_format f;
   bool neg = op->op == LW_OP_NEGATE;
   if (!lw_narrow_get(a.type, &f)) {
@@ -576,8 +604,8 @@ static LLVMValueRef saturate(lw_mathgen *g, lw_prim to, LLVMValueRef v) {
   int bits = lw_prim_table[to].bits, lane = bits < 8 ? 8 : bits;
   bool sgn = lw_prim_is_signed(to);
   LLVMTypeRef types[2] = {op_int_type(g, lane), LLVMTypeOf(v)};
-  LLVMValueRef r = op_intrinsic(
-      g, sgn ? "llvm.fptosi.sat" : "llvm.fptoui.sat", types, 2, &v, 1);
+  LLVMValueRef r = op_intrinsic(g, sgn ? "llvm.fptosi.sat" : "llvm.fptoui.sat",
+                                types, 2, &v, 1);
   if (bits == lane) return r;
   LLVMValueRef hi = op_int(g, 8, (1 << (sgn ? bits - 1 : bits)) - 1);
   if (!sgn) return SEL(ULT(r, hi), r, hi);
@@ -598,12 +626,11 @@ static LLVMValueRef to_pred(lw_mathgen *g, LLVMValueRef v) {
 }
 
 /* A real value of type `from` (WIDE, flushed) to type `to`. */
-static lw_cgval convert_part(lw_mathgen *g, const lw_elem_op *op,
-                             lw_prim from, lw_prim to, LLVMValueRef v) {
+static lw_cgval convert_part(lw_mathgen *g, const lw_elem_op *op, lw_prim from,
+                             lw_prim to, LLVMValueRef v) {
   if (to == LW_PRED)
     return bits_value(to, from == LW_PRED ? v : to_pred(g, v), NULL);
-  if (lw_prim_is_int(to))
-    return bits_value(to, to_int(g, from, to, v), NULL);
+  if (lw_prim_is_int(to)) return bits_value(to, to_int(g, from, to, v), NULL);
   if (is_narrow(to)) return real_value(to, to_narrow(g, op, from, to, v));
   if (!lw_prim_is_float(from))
     return bits_value(to, int_to_float(g, from, to, v), NULL);
@@ -616,15 +643,14 @@ static lw_cgval convert_part(lw_mathgen *g, const lw_elem_op *op,
   return op->canonical_nan ? lw_mathgen_canonical(g, r) : r;
 }
 
-static lw_cgval emit_convert(lw_mathgen *g, const lw_elem_op *op,
-                             lw_cgval a) {
+static lw_cgval emit_convert(lw_mathgen *g, const lw_elem_op *op, lw_cgval a) {
   if (op->in[0] == op->out) return a;
   lw_prim from = lw_prim_part(op->in[0]), to = lw_prim_part(op->out);
   a = operand(g, op, a);
   lw_cgval r = convert_part(g, op, from, to, a.re);
   if (!lw_prim_is_complex(op->out)) return r;
-  LLVMValueRef im = a.im ? convert_part(g, op, from, to, a.im).re
-                         : zero_part(g, to);
+  LLVMValueRef im =
+      a.im ? convert_part(g, op, from, to, a.im).re : zero_part(g, to);
   return bits_value(op->out, r.re, im);
 }
 
@@ -639,13 +665,11 @@ static LLVMValueRef as_bits(lw_mathgen *g, lw_cgval v) {
   return OR(re, SHL(im, LC(32)));
 }
 
-static lw_cgval emit_bitcast(lw_mathgen *g, const lw_elem_op *op,
-                             lw_cgval a) {
+static lw_cgval emit_bitcast(lw_mathgen *g, const lw_elem_op *op, lw_cgval a) {
   lw_prim to = op->out;
   if (op->in[0] == to) return a;
   LLVMValueRef u = as_bits(g, a);
-  if (to == LW_C64)
-    return bits_value(to, FB(L2I(u)), FB(L2I(SHR(u, LC(32)))));
+  if (to == LW_C64) return bits_value(to, FB(L2I(u)), FB(L2I(SHR(u, LC(32)))));
   if (lw_prim_table[to].bits < 8) {
     set_int_type(g, to);
     u = op_norm(g, u);
@@ -654,8 +678,8 @@ static lw_cgval emit_bitcast(lw_mathgen *g, const lw_elem_op *op,
   return lw_mathgen_from_mem(g, to, LLVMBuildBitCast(g->b, u, t, ""), NULL);
 }
 
-static lw_cgval emit_stochastic(lw_mathgen *g, const lw_elem_op *op,
-                                lw_cgval a, lw_cgval b) {
+static lw_cgval emit_stochastic(lw_mathgen *g, const lw_elem_op *op, lw_cgval a,
+                                lw_cgval b) {
   a = lw_mathgen_widen(g, a);
   D x = a.type == LW_F64 ? a.re : F2D(a.re);
   int rbits = 8 * lw_prim_bytes(op->in[0]);
@@ -667,18 +691,25 @@ static lw_cgval emit_stochastic(lw_mathgen *g, const lw_elem_op *op,
 
 /* ---- by opcode and type ---- */
 
-static lw_cgval emit_pred(lw_mathgen *g, lw_opcode op, lw_cgval a,
-                          lw_cgval b) {
+static lw_cgval emit_pred(lw_mathgen *g, lw_opcode op, lw_cgval a, lw_cgval b) {
   LLVMValueRef r = NULL;
   switch ((int)op) {
     case LW_OP_AND:
     case LW_OP_MULTIPLY:
-    case LW_OP_MINIMUM: r = AND(a.re, b.re); break;
+    case LW_OP_MINIMUM:
+      r = AND(a.re, b.re);
+      break;
     case LW_OP_OR:
     case LW_OP_ADD:
-    case LW_OP_MAXIMUM: r = OR(a.re, b.re); break;
-    case LW_OP_XOR: r = XOR(a.re, b.re); break;
-    case LW_OP_NOT: r = MNOT(a.re); break;
+    case LW_OP_MAXIMUM:
+      r = OR(a.re, b.re);
+      break;
+    case LW_OP_XOR:
+      r = XOR(a.re, b.re);
+      break;
+    case LW_OP_NOT:
+      r = MNOT(a.re);
+      break;
   }
   LW_ASSERT(r);
   return bits_value(LW_PRED, r, NULL);
@@ -698,8 +729,7 @@ static lw_cgval emit_reduce_precision(lw_mathgen *g, const lw_elem_op *op,
 static lw_cgval emit_is_finite(lw_mathgen *g, const lw_elem_op *op,
                                lw_cgval a) {
   LLVMValueRef x = operand(g, op, a).re;
-  LLVMValueRef r =
-      a.type == LW_F64 ? is_finite_d(g, x) : is_finite_f(g, x);
+  LLVMValueRef r = a.type == LW_F64 ? is_finite_d(g, x) : is_finite_f(g, x);
   return bits_value(LW_PRED, r, NULL);
 }
 
@@ -727,17 +757,27 @@ lw_cgval lw_mathgen_elem(lw_mathgen *g, const lw_elem_op *op, lw_cgval a,
                          lw_cgval b, lw_cgval c) {
   LW_ASSERT(g->width >= 1 && g->width <= 64);
   switch ((int)op->op) {
-    case LW_OP_SELECT: return emit_select(g, a, b, c);
-    case LW_OP_CLAMP: return emit_clamp(g, op, a, b, c);
-    case LW_OP_COMPARE: return emit_compare(g, op, a, b);
-    case LW_OP_CONVERT: return emit_convert(g, op, a);
-    case LW_OP_BITCAST_CONVERT: return emit_bitcast(g, op, a);
-    case LW_OP_STOCHASTIC_CONVERT: return emit_stochastic(g, op, a, b);
-    case LW_OP_REDUCE_PRECISION: return emit_reduce_precision(g, op, a);
-    case LW_OP_IS_FINITE: return emit_is_finite(g, op, a);
+    case LW_OP_SELECT:
+      return emit_select(g, a, b, c);
+    case LW_OP_CLAMP:
+      return emit_clamp(g, op, a, b, c);
+    case LW_OP_COMPARE:
+      return emit_compare(g, op, a, b);
+    case LW_OP_CONVERT:
+      return emit_convert(g, op, a);
+    case LW_OP_BITCAST_CONVERT:
+      return emit_bitcast(g, op, a);
+    case LW_OP_STOCHASTIC_CONVERT:
+      return emit_stochastic(g, op, a, b);
+    case LW_OP_REDUCE_PRECISION:
+      return emit_reduce_precision(g, op, a);
+    case LW_OP_IS_FINITE:
+      return emit_is_finite(g, op, a);
     case LW_OP_REAL:
-    case LW_OP_IMAG: return emit_part(g, op, a);
-    case LW_OP_COMPLEX: return bits_value(op->out, a.re, b.re);
+    case LW_OP_IMAG:
+      return emit_part(g, op, a);
+    case LW_OP_COMPLEX:
+      return bits_value(op->out, a.re, b.re);
   }
   return emit_typed(g, op, a, b);
 }

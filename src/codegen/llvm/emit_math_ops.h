@@ -1,7 +1,7 @@
-/* The abstract operations of the .inc files of src/math as LLVM builder calls (the scalar
- * ones are in math/scalar_ops.h). A value of any of the types F, D, I, L, M, T
- * is an LLVMValueRef: a scalar at width 1, else a vector. Included by
- * emit_math.c alone. No fast-math flag is ever set. */
+/* The abstract operations of the .inc files of src/math as LLVM builder calls
+ * (the scalar ones are in math/scalar_ops.h). A value of any of the types F, D,
+ * I, L, M, T is an LLVMValueRef: a scalar at width 1, else a vector. Included
+ * by emit_math.c alone. No fast-math flag is ever set. */
 #ifndef LW_CODEGEN_LLVM_EMIT_MATH_OPS_H
 #define LW_CODEGEN_LLVM_EMIT_MATH_OPS_H
 
@@ -45,8 +45,8 @@ FN LLVMValueRef op_splat(GP LLVMValueRef c) {
   return LLVMConstVector(v, (unsigned)g->width);
 }
 FN LLVMValueRef op_int(GP int bits, int64_t x) {
-  uint64_t u = bits < 64 ? (uint64_t)x & (((uint64_t)1 << bits) - 1)
-                         : (uint64_t)x;
+  uint64_t u =
+      bits < 64 ? (uint64_t)x & (((uint64_t)1 << bits) - 1) : (uint64_t)x;
   LLVMTypeRef t = LLVMIntTypeInContext(g->ctx, (unsigned)bits);
   return op_splat(g, LLVMConstInt(t, u, 0));
 }
@@ -220,9 +220,7 @@ FN op_region op_loop_open(GV) {
   LLVMPositionBuilderAtEnd(g->b, r.head);
   return r;
 }
-FN op_region op_if_open(GV) {
-  return (op_region){NULL, op_block(g, "join")};
-}
+FN op_region op_if_open(GV) { return (op_region){NULL, op_block(g, "join")}; }
 FN op_region *op_region_test(GP op_region *r, M lanes) {
   LLVMBasicBlockRef body = op_block(g, "body");
   LLVMBuildCondBr(g->b, op_any(g, lanes), body, r->exit);
@@ -238,13 +236,13 @@ FN op_region *op_region_close(GP op_region *r) {
 #define GET(v) op_get(g, v)
 #define SET(v, x) LLVMBuildStore(BLD, x, v)
 /* The statement that follows runs once, and emits the body. */
-#define WHILE_ANY(cond)                                                  \
-  for (op_region reg_ = op_loop_open(g), *in_ = op_region_test(g, &reg_, \
-                                                               (cond));  \
+#define WHILE_ANY(cond)                                   \
+  for (op_region reg_ = op_loop_open(g),                  \
+                 *in_ = op_region_test(g, &reg_, (cond)); \
        in_; in_ = op_region_close(g, in_))
-#define IF_ANY(cond)                                                   \
-  for (op_region reg_ = op_if_open(g), *in_ = op_region_test(g, &reg_, \
-                                                             (cond));  \
+#define IF_ANY(cond)                                      \
+  for (op_region reg_ = op_if_open(g),                    \
+                 *in_ = op_region_test(g, &reg_, (cond)); \
        in_; in_ = op_region_close(g, in_))
 
 /* ---- integer.inc ---- */
@@ -266,16 +264,12 @@ FN op_region *op_region_close(GP op_region *r) {
 #define TSHR(a, n) SHR(a, n)
 #define TSAR(a, n) SAR(a, n)
 #define TSEL(m, a, b) SEL(m, a, b)
-#define TLT(a, b) \
-  LLVMBuildICmp(BLD, SGN ? LLVMIntSLT : LLVMIntULT, a, b, "")
-#define TGT(a, b) \
-  LLVMBuildICmp(BLD, SGN ? LLVMIntSGT : LLVMIntUGT, a, b, "")
+#define TLT(a, b) LLVMBuildICmp(BLD, SGN ? LLVMIntSLT : LLVMIntULT, a, b, "")
+#define TGT(a, b) LLVMBuildICmp(BLD, SGN ? LLVMIntSGT : LLVMIntUGT, a, b, "")
 #define TULT(a, b) ULT(a, b)
-#define TMASK(a) \
-  (BITS == LANE ? (a) : AND(a, KC(((int64_t)1 << BITS) - 1)))
-#define TSEXT(a)       \
-  (BITS == LANE ? (a)  \
-                : SAR(SHL(a, KC(LANE - BITS)), KC(LANE - BITS)))
+#define TMASK(a) (BITS == LANE ? (a) : AND(a, KC(((int64_t)1 << BITS) - 1)))
+#define TSEXT(a) \
+  (BITS == LANE ? (a) : SAR(SHL(a, KC(LANE - BITS)), KC(LANE - BITS)))
 #define NORM(x) op_norm(g, x)
 #define TPOP(a) op_call1(g, "llvm.ctpop", a)
 #define TCLZ(a) SUB(op_ctlz(g, a), KC(LANE - BITS))
@@ -305,8 +299,8 @@ FN T op_norm(GP T x) { return SGN ? TSEXT(x) : TMASK(x); }
 FN T op_mulhi(GP T a, T b) {
   int wide = 2 * LANE;
   LLVMValueRef x = op_resize(g, a, wide, SGN), y = op_resize(g, b, wide, SGN);
-  LLVMValueRef n = LLVMConstInt(
-      LLVMIntTypeInContext(g->ctx, (unsigned)wide), (uint64_t)BITS, 0);
+  LLVMValueRef n = LLVMConstInt(LLVMIntTypeInContext(g->ctx, (unsigned)wide),
+                                (uint64_t)BITS, 0);
   return op_resize(g, SHR(MUL(x, y), op_splat(g, n)), LANE, false);
 }
 

@@ -1,0 +1,11 @@
+/* Helpers that stages share. */
+#ifndef LW_CODEGEN_LLVM_STAGES_H
+#define LW_CODEGEN_LLVM_STAGES_H
+
+#include "codegen/llvm/emit.h"
+
+/* Stores at element lin of a result, in all its homes. */
+void lw_store_result(lw_fn *f, const lw_stage *s, int32_t result, lw_ev v,
+                     const lw_expr *lin);
+
+#endif

@@ -1,0 +1,220 @@
+/* The project's first law, on random modules: interpreter, unfused and fused
+ * code, one thread and many, every instruction set of this machine give the
+ * same bits. On the way: the checker accepts the module, print and parse are
+ * inverse, the proto keeps the fingerprint.
+ *
+ *   property [--from=SEED] [--count=N] [--pairs] [--threads=N] [--quiet]
+ *   --pairs: instead of random walks, every producer x consumer opcode pair
+ * Prints its coverage; exit 1 with the seed and the module of the first
+ * failures.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/driver.h"
+#include "gen/gen.h"
+#include "hlo/check.h"
+#include "hlo/fingerprint.h"
+#include "hlo/print.h"
+#include "reader/reader.h"
+
+enum { MAX_SHOWN = 3 };
+
+typedef struct {
+  uint64_t from;
+  long count;
+  bool pairs, quiet;
+  int threads;
+  long modules, failed, with_fusion, roads, not_tested;
+  long pair_hits;
+  bool *pair; /* [producer * LW_OPCODE_COUNT + consumer] */
+  long legal;
+} state;
+
+static void show(const state *s, const lw_module *m, const char *seed,
+                 const char *why) {
+  fprintf(stderr, "FAILED %s: %s\n", seed, why);
+  if (s->failed > MAX_SHOWN) return;
+  lw_buf b = {0};
+  lw_module_print(&b, m, &lw_print_default);
+  fputs(lw_buf_cstr(&b), stderr);
+  lw_buf_free(&b);
+}
+
+/* ---- coverage ---- */
+
+static void count_pairs(state *s, const lw_module *m) {
+  for (const lw_comp *c = m->first_comp; c; c = c->next)
+    for (const lw_inst *i = c->first; i; i = i->next)
+      for (int32_t k = 0; k < i->n_operands; k++) {
+        bool *p =
+            &s->pair[(int)lw_inst_operand(i, k)->opcode * LW_OPCODE_COUNT +
+                     (int)i->opcode];
+        if (!*p) s->pair_hits++;
+        *p = true;
+      }
+}
+
+static bool has_real_fusion(const lw_module *m) {
+  lw_compile_options o = {.fusion = "priority"};
+  lw_compiled *c = NULL;
+  lw_status st = lw_optimize(m, &o, &c);
+  bool found = false;
+  const lw_module *opt = st ? NULL : lw_compiled_module(c);
+  for (const lw_comp *d = opt ? opt->first_comp : NULL; d; d = d->next)
+    for (const lw_inst *i = d->first; i; i = i->next) {
+      if (i->opcode != LW_OP_FUSION) continue;
+      int ops = 0;
+      const lw_comp *body = lw_inst_comp(i, LW_ATTR_CALLS);
+      for (const lw_inst *j = body->first; j; j = j->next)
+        ops += j->opcode != LW_OP_PARAMETER && j->opcode != LW_OP_CONSTANT &&
+               j->opcode != LW_OP_TUPLE;
+      found |= ops >= 3;
+    }
+  lw_status_free(st);
+  lw_compiled_free(c);
+  return found;
+}
+
+/* ---- what must hold ---- */
+
+static const char *round_trip(lw_context *ctx, const lw_module *m) {
+  lw_buf a = {0}, b = {0};
+  lw_module_print(&a, m, &lw_print_default);
+  lw_diags d = {.file = "random", .text = a.data, .text_len = a.len};
+  lw_module *again = NULL;
+  lw_status st = lw_read_text(ctx, a.data, a.len, "random", &d, &again);
+  const char *why = NULL;
+  if (st) {
+    why = "its text does not parse";
+  } else {
+    lw_module_print(&b, again, &lw_print_default);
+    if (a.len != b.len || memcmp(a.data, b.data, a.len))
+      why = "print and parse are not inverse";
+    else if (lw_module_fingerprint(m, LW_FP_ALL) !=
+             lw_module_fingerprint(again, LW_FP_ALL))
+      why = "text changes the fingerprint";
+  }
+  lw_status_free(st);
+  lw_diags_free(&d);
+  lw_buf_free(&a);
+  lw_buf_free(&b);
+  lw_module_free(again);
+  return why;
+}
+
+static const char *bits(state *s, const lw_module *m, uint64_t seed,
+                        lw_arena *a) {
+  lw_literal **args = NULL;
+  int32_t n = 0;
+  lw_status st = lw_random_inputs(m, seed, a, &args, &n, NULL, NULL);
+  lw_verify_report r = {0};
+  lw_verify_options o = {.seed = seed, .threads = s->threads};
+  if (!st) st = lw_verify(m, (const lw_literal *const *)args, n, &o, a, &r);
+  if (st) {
+    const char *why = lw_arena_printf(a, "%s", lw_status_message(st));
+    lw_status_free(st);
+    return why;
+  }
+  for (int32_t k = 0; k < r.n; k++) {
+    s->roads += r.roads[k].verdict != LW_ROAD_NOT_TESTED;
+    s->not_tested += r.roads[k].verdict == LW_ROAD_NOT_TESTED;
+    if (r.roads[k].verdict == LW_ROAD_DIFFERS ||
+        r.roads[k].verdict == LW_ROAD_FAILED)
+      return lw_arena_printf(a, "%s: %s", r.roads[k].name,
+                             r.roads[k].detail ? r.roads[k].detail : "?");
+  }
+  return NULL;
+}
+
+static const char *check(const lw_module *m, lw_arena *a) {
+  lw_diags d = {.file = "random"};
+  lw_check_module(m, (lw_check_options){0}, &d);
+  const char *why = NULL;
+  if (d.count)
+    why = lw_arena_printf(a, "the checker objects: %s", d.list.data[0].message);
+  lw_diags_free(&d);
+  return why;
+}
+
+static void one(state *s, lw_context *ctx, lw_module *m, uint64_t seed,
+                const char *label) {
+  lw_arena *a = lw_arena_new();
+  s->modules++;
+  count_pairs(s, m);
+  const char *why = check(m, a);
+  if (!why) why = round_trip(ctx, m);
+  if (!why) why = bits(s, m, seed, a);
+  if (!why && has_real_fusion(m)) s->with_fusion++;
+  if (why) {
+    s->failed++;
+    show(s, m, label, why);
+  }
+  lw_arena_free(a);
+}
+
+static void random_modules(state *s) {
+  for (long k = 0; k < s->count; k++) {
+    uint64_t seed = s->from + (uint64_t)k;
+    lw_context *ctx = lw_context_new();
+    lw_rand r = {.state = seed};
+    lw_gen_options o = {.control_flow = true, .heavy = true};
+    lw_module *m = lw_gen_module(ctx, &r, &o);
+    char label[48];
+    snprintf(label, sizeof label, "seed %llu", (unsigned long long)seed);
+    one(s, ctx, m, seed, label);
+    lw_module_free(m);
+    lw_context_free(ctx);
+    if (!s->quiet && k % 100 == 99) fprintf(stderr, "%ld modules\n", k + 1);
+  }
+}
+
+/* A module a producer, in pieces of 16 consumers. */
+static void all_pairs(state *s) {
+  int n;
+  const lw_opcode *ops = lw_gen_opcodes(&n);
+  for (int p = 0; p < n; p++)
+    for (int c = 0; c < n; c += 16) {
+      lw_context *ctx = lw_context_new();
+      lw_rand r = {.state = s->from + (uint64_t)(p * n + c)};
+      bool made[16];
+      int piece = n - c < 16 ? n - c : 16;
+      lw_module *m = lw_gen_pairs(ctx, ops[p], ops + c, piece, made, &r);
+      for (int k = 0; m && k < piece; k++) s->legal += made[k];
+      char label[96];
+      snprintf(label, sizeof label, "producer %s, consumers from %s",
+               lw_opcode_name(ops[p]), lw_opcode_name(ops[c]));
+      if (m) one(s, ctx, m, (uint64_t)(p * n + c), label);
+      lw_module_free(m);
+      lw_context_free(ctx);
+    }
+}
+
+int main(int argc, char **argv) {
+  state s = {.count = 100};
+  for (int i = 1; i < argc; i++) {
+    if (!strncmp(argv[i], "--from=", 7))
+      s.from = strtoull(argv[i] + 7, NULL, 0);
+    if (!strncmp(argv[i], "--count=", 8))
+      s.count = strtol(argv[i] + 8, NULL, 0);
+    if (!strncmp(argv[i], "--threads=", 10)) s.threads = atoi(argv[i] + 10);
+    if (!strcmp(argv[i], "--pairs")) s.pairs = true;
+    if (!strcmp(argv[i], "--quiet")) s.quiet = true;
+  }
+  s.pair = calloc((size_t)LW_OPCODE_COUNT * LW_OPCODE_COUNT, sizeof *s.pair);
+  if (!s.pair) return 70;
+  if (s.pairs)
+    all_pairs(&s);
+  else
+    random_modules(&s);
+  printf("random modules: %ld, roads run: %ld", s.modules, s.roads);
+  if (s.not_tested) printf(" (%ld not tested: no such ISA here)", s.not_tested);
+  printf("\nwith a fusion of 3 or more ops: %.1f %%\n",
+         100.0 * (double)s.with_fusion / (double)(s.modules ? s.modules : 1));
+  printf("producer x consumer opcode pairs hit: %ld", s.pair_hits);
+  if (s.pairs) printf(" (legal ones made: %ld)", s.legal);
+  printf("\n%ld passed, %ld failed\n", s.modules - s.failed, s.failed);
+  free(s.pair);
+  return s.failed ? 1 : 0;
+}
