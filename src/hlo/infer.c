@@ -217,14 +217,10 @@ static lw_status infer_unary(const infer *f, const lw_shape **out) {
 }
 
 static lw_status not_equal(const infer *f, int32_t a, int32_t b) {
-  const lw_shape *x = infer_op(f, a), *y = infer_op(f, b);
-  bool scalar = x->rank == 0 || y->rank == 0;
   return LW_BAD(
-      "operands must have equal dimensions; got %s and %s%s", infer_str(f, x),
-      infer_str(f, y),
-      scalar || x->rank == y->rank
-          ? " (there is no implicit broadcast; add a broadcast instruction)"
-          : "");
+      "operands must have equal dimensions; got %s and %s (there is no "
+      "implicit broadcast; add a broadcast instruction)",
+      infer_str(f, infer_op(f, a)), infer_str(f, infer_op(f, b)));
 }
 
 /* Operand a with b's dynamic dimensions added and the element type given. */
@@ -796,6 +792,8 @@ static lw_status infer_inferable(const infer *f, const lw_shape **out) {
 static lw_status check_operands(const lw_inst *inst) {
   if ((unsigned)inst->opcode >= LW_OPCODE_COUNT)
     return LW_BAD("unknown opcode %d", (int)inst->opcode);
+  if (inst->shape && inst->shape->rank > LW_MAX_RANK)
+    return LW_BAD("the result has more than %d dimensions", LW_MAX_RANK);
   int arity = lw_opcode_table[inst->opcode].arity;
   if (arity >= 0 && inst->n_operands != arity)
     return LW_BAD("takes %d operand%s, but has %d", arity,

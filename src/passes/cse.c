@@ -103,7 +103,7 @@ static bool sweep(lw_comp *c, lw_pass_env *env) {
     }
     if (!lw_pass_fuel(env)) break;
     lw_inst_replace_uses(i, first);
-    if (lw_is_dead(i)) lw_remove_dead(i);
+    if (lw_is_dead(i)) lw_inst_remove(i); /* its operands serve first */
     lw_pass_count(env, "merged", 1);
     changed = true;
   }

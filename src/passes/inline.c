@@ -50,7 +50,8 @@ lw_inst *lw_inline_body(lw_inst *site, const lw_comp *callee,
   return root;
 }
 
-/* Who waited for old waits for def. */
+/* Who waited for old waits for def. Control edges are rare: the module says
+ * whether there are any before its instructions are searched. */
 static void move_control_successors(lw_inst *old, lw_inst *def) {
   for (lw_inst *j = old->parent->first; j; j = j->next)
     for (int32_t k = 0; k < j->n_control_preds; k++)
