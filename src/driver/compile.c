@@ -42,6 +42,21 @@ static lw_status fusion_steps(const char *strategy,
                   strategy, near ? near : "priority");
 }
 
+/* Computations that nobody calls any more. */
+static void drop_unreachable(lw_module *m) {
+  lw_arena *a = lw_arena_new();
+  lw_map reached = {0};
+  int32_t n;
+  lw_comp **comps = lw_module_post_order(m, a, &n, true);
+  for (int32_t k = 0; k < n; k++) lw_map_set_ptr(&reached, comps[k], comps[k]);
+  for (lw_comp *c = m->first_comp, *next; c; c = next) {
+    next = c->next;
+    if (!lw_map_ptr(&reached, c)) lw_module_remove_comp(m, c);
+  }
+  lw_map_free(&reached);
+  lw_arena_free(a);
+}
+
 static lw_status run_passes(lw_compiled *c, const lw_compile_options *o) {
   int n;
   lw_pipeline_options p = {
@@ -60,7 +75,10 @@ static lw_status run_passes(lw_compiled *c, const lw_compile_options *o) {
   };
   p.n_extra = n;
   LW_TRY(fusion_steps(o->fusion, &p.fusion_steps));
-  return lw_pipeline_run(c->module, &lw_pipeline_cpu, &p, c->arena, &c->report);
+  LW_TRY(lw_pipeline_run(c->module, &lw_pipeline_cpu, &p, c->arena,
+                         &c->report));
+  drop_unreachable(c->module);
+  return NULL;
 }
 
 /* ---- plan and code ---- */

@@ -33,7 +33,7 @@ static const char *const schedules[] = {"SCHEDULE_NONE", "SCHEDULE_LATEST",
 static const char *const padding_types[] = {"PADDING_INVALID", "PADDING_VALID",
                                             "PADDING_SAME"};
 static const char *const tristates[] = {"TRI_STATE_UNSPECIFIED",
-                                        "TRI_STATE_FALSE", "TRI_STATE_TRUE"};
+                                        "TRI_STATE_TRUE", "TRI_STATE_FALSE"};
 
 typedef struct {
   lw_attr_kind kind;

@@ -26,6 +26,17 @@ static uint64_t hash_str(const char *s, uint64_t h) {
   return s ? lw_hash_bytes(s, strlen(s), h) : lw_hash_mix(h, 17);
 }
 
+/* Text forms, where blanks say nothing. */
+static uint64_t hash_text(const char *s, uint64_t h) {
+  uint64_t n = 0;
+  for (; s && *s; s++)
+    if (*s != ' ') {
+      h = lw_hash_mix(h, (unsigned char)*s);
+      n++;
+    }
+  return lw_hash_mix(h, n);
+}
+
 static uint64_t hash_i64s(const int64_t *v, int64_t n, uint64_t h) {
   h = lw_hash_mix(h, (uint64_t)n);
   return n ? lw_hash_bytes(v, (size_t)n * sizeof *v, h) : h;
@@ -87,7 +98,7 @@ static uint64_t hash_sharding(const lw_sharding *s, int depth) {
   for (int32_t i = 0; i < s->n_last_tile_types; i++)
     h = lw_hash_mix(h, (uint64_t)s->last_tile_types[i]);
   h = lw_hash_mix(h, (uint64_t)s->group << 32 ^ (uint64_t)s->group_id);
-  return s->named_text ? hash_str(s->named_text, h) : h;
+  return s->named_text ? hash_text(s->named_text, h) : h;
 }
 
 /* ---- attributes ---- */
@@ -179,7 +190,7 @@ static uint64_t hash_aliasing(const lw_attr *a) {
 
 static uint64_t hash_groups(const lw_replica_groups *g) {
   uint64_t h = lw_hash_mix(41, (uint64_t)g->kind);
-  if (g->kind == LW_RG_MESH) return hash_str(g->mesh_text, h);
+  if (g->kind == LW_RG_MESH) return hash_text(g->mesh_text, h);
   if (g->kind == LW_RG_IOTA) {
     h = lw_hash_mix(h, (uint64_t)g->iota_groups);
     h = lw_hash_mix(h, (uint64_t)g->iota_group_size);
@@ -218,9 +229,10 @@ static uint64_t hash_attr_value(lw_fp *f, const lw_attr *a) {
     }
     case LW_AK_STR:
     case LW_AK_STR_BARE:
+      return hash_str(a->u.s, 59);
     case LW_AK_RAW:
     case LW_AK_SLICE_SIZES_LIST:
-      return hash_str(a->u.s, 59);
+      return hash_text(a->u.s, 59);
     case LW_AK_I64S:
     case LW_AK_BOOLS:
     case LW_AK_SLICE:

@@ -53,6 +53,8 @@ lw_status lw_eval_elementwise(lw_eval *e, const lw_inst *i, lw_val **ops,
   }
   lw_elem_op op = lw_elem_of_inst(e, i, in);
   lw_elem_fn fn = NULL;
+  if (i->shape->rank != dims->rank)
+    return lw_error(LW_INVALID_ARGUMENT, "result and operand differ");
   LW_TRY(lw_elem_resolve(&op, &fn));
   LW_TRY(lw_val_new(e, lw_result_shape(e, i->shape, dims->dims), out));
   const void *data[3] = {0};
@@ -141,14 +143,18 @@ lw_status lw_eval_map(lw_eval *e, const lw_inst *i, lw_val **ops,
                       lw_val **out) {
   lw_prog *p = NULL;
   LW_TRY(lw_prog_get(e, lw_inst_called(i, 0), &p));
-  if (lw_prog_params(p) != i->n_operands || lw_prog_results(p) != 1)
+  if (lw_prog_params(p) != i->n_operands || lw_prog_results(p) != 1 ||
+      i->n_operands > LW_PROG_MAX_PARAMS ||
+      i->shape->rank != ops[0]->lit.shape->rank ||
+      lw_prog_result_type(p, 0) != i->shape->type)
     return lw_error(LW_INVALID_ARGUMENT, "map's computation does not fit");
   LW_TRY(lw_val_new(
       e, lw_result_shape(e, i->shape, ops[0]->lit.shape->dims), out));
-  const void **in = LW_NEW_ARRAY(e->arena, const void *, i->n_operands + 1);
+  const void *in[LW_PROG_MAX_PARAMS];
   for (int32_t k = 0; k < i->n_operands; k++) {
-    if (lw_elems(ops[k]) != lw_elems(ops[0]))
-      return lw_error(LW_INVALID_ARGUMENT, "operand sizes differ");
+    if (lw_elems(ops[k]) != lw_elems(ops[0]) ||
+        lw_prog_param_type(p, k) != ops[k]->lit.shape->type)
+      return lw_error(LW_INVALID_ARGUMENT, "operands differ");
     in[k] = ops[k]->lit.data;
   }
   void *dst[1] = {(*out)->lit.data};

@@ -21,6 +21,7 @@ typedef struct lw_val {
 } lw_val;
 
 typedef struct lw_prog lw_prog;
+enum { LW_PROG_MAX_PARAMS = 64 };
 typedef struct lw_frame_plan lw_frame_plan;
 
 typedef struct lw_eval {
@@ -29,9 +30,9 @@ typedef struct lw_eval {
   lw_arena *arena; /* plans and programs, for the whole run */
   int64_t steps, live_bytes;
   int32_t depth;
-  lw_frame_plan **plans; /* by computation id */
-  lw_prog **progs;       /* by computation id */
-  int32_t *slot_of;      /* by instruction id */
+  lw_frame_plan **plans; /* by computation id; NULL until needed */
+  lw_prog **progs;       /* by computation id; NULL until needed */
+  int32_t *slot_of;      /* by instruction id; with plans */
   uint64_t rng_state[2]; /* rng-get-and-update-state, low word first */
 } lw_eval;
 

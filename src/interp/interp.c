@@ -12,11 +12,15 @@
 #include "interp/interp.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "interp/eval.h"
 #include "lib/rng.h"
 
-enum { MAX_CALL_DEPTH = 500 };
+enum {
+  MAX_CALL_DEPTH = 500,
+  MAX_START = 16 /* elements of a start's tuple */
+};
 
 struct lw_frame_plan {
   int32_t n;
@@ -62,7 +66,13 @@ static lw_frame_plan *plan_new(lw_eval *e, const lw_comp *c) {
   return p;
 }
 
+/* Folding one constant must not cost a walk over the module, so the tables
+ * come with the first computation. */
 static const lw_frame_plan *plan_of(lw_eval *e, const lw_comp *c) {
+  if (!e->plans) {
+    e->plans = LW_NEW_ARRAY(e->arena, lw_frame_plan *, e->m->n_comp_ids + 1);
+    e->slot_of = LW_NEW_ARRAY(e->arena, int32_t, e->m->n_inst_ids + 1);
+  }
   if (!e->plans[c->id]) e->plans[c->id] = plan_new(e, c);
   return e->plans[c->id];
 }
@@ -164,9 +174,12 @@ static lw_status eval_pred(lw_eval *e, const lw_comp *c, lw_val *arg,
   lw_val *v = NULL;
   lw_val *args[1] = {lw_val_retain(arg)};
   LW_TRY(lw_eval_comp(e, c, args, 1, &v));
-  *result = *(const uint8_t *)v->lit.data != 0;
+  bool ok = v->lit.shape->type == LW_PRED && lw_elems(v) == 1;
+  if (ok) *result = *(const uint8_t *)v->lit.data != 0;
   lw_val_release(e, v);
-  return NULL;
+  if (ok) return NULL;
+  return lw_error(LW_INVALID_ARGUMENT, "condition %s must return pred[]",
+                  c->name);
 }
 
 static lw_status eval_while(lw_eval *e, const lw_inst *i, lw_val **ops,
@@ -197,8 +210,12 @@ static lw_status eval_while(lw_eval *e, const lw_inst *i, lw_val **ops,
 static lw_status eval_conditional(lw_eval *e, const lw_inst *i, lw_val **ops,
                                   lw_val **out) {
   int32_t n = lw_inst_called_count(i);
+  const lw_shape *s = ops[0]->lit.shape;
+  if (!lw_shape_is_array(s) || s->elements != 1 || n < 1 ||
+      i->n_operands != n + 1)
+    return lw_error(LW_INVALID_ARGUMENT, "the branches do not fit");
   int64_t k = lw_literal_get_int(&ops[0]->lit, 0);
-  if (ops[0]->lit.shape->type == LW_PRED) k = k ? 0 : 1;
+  if (s->type == LW_PRED) k = k ? 0 : 1;
   if (k < 0 || k >= n) k = n - 1;
   lw_val *args[1] = {ops[k + 1]};
   ops[k + 1] = NULL;
@@ -237,12 +254,9 @@ static lw_status zero_value(lw_eval *e, const lw_shape *s, lw_val **out) {
     memset((*out)->lit.data, 0, (size_t)lw_shape_bytes(s));
     return NULL;
   }
-  lw_val **elems =
-      LW_NEW_ARRAY(e->arena, lw_val *, lw_shape_is_tuple(s) ? s->n_elems + 1 : 1);
-  int32_t n = lw_shape_is_tuple(s) ? s->n_elems : 0;
-  for (int32_t k = 0; k < n; k++)
-    LW_TRY(zero_value(e, s->elems[k], &elems[k]));
-  *out = lw_val_tuple(s, n, elems);
+  if (lw_shape_is_tuple(s) && s->n_elems)
+    return lw_error(LW_UNIMPLEMENTED, "a start's context is a tuple");
+  *out = lw_val_tuple(s, 0, NULL);
   return NULL;
 }
 
@@ -250,20 +264,22 @@ static lw_status zero_value(lw_eval *e, const lw_shape *s, lw_val **out) {
  * two references. */
 static lw_status start_tuple(lw_eval *e, const lw_shape *s, lw_val *operands,
                              lw_val *result, lw_val **out) {
+  lw_val *elems[MAX_START] = {operands, result};
+  lw_status st = NULL;
   int32_t n = s->n_elems;
-  if (!lw_shape_is_tuple(s) || n < 2) {
-    lw_val_release(e, operands);
-    lw_val_release(e, result);
-    return lw_error(LW_INVALID_ARGUMENT,
-                    "a start's shape is {operands, result, ...}");
+  if (!lw_shape_is_tuple(s) || n < 2 || n > MAX_START) {
+    st = lw_error(LW_INVALID_ARGUMENT,
+                  "a start's shape is {operands, result, ...}");
+    n = 2;
   }
-  lw_val **elems = LW_NEW_ARRAY(e->arena, lw_val *, n);
-  elems[0] = operands;
-  elems[1] = result;
-  for (int32_t k = 2; k < n; k++)
-    LW_TRY(zero_value(e, s->elems[k], &elems[k]));
-  *out = lw_val_tuple(s, n, elems);
-  return NULL;
+  for (int32_t k = 2; k < n && !st; k++)
+    st = zero_value(e, s->elems[k], &elems[k]);
+  if (!st) {
+    *out = lw_val_tuple(s, n, elems);
+    return NULL;
+  }
+  for (int32_t k = 0; k < n; k++) lw_val_release(e, elems[k]);
+  return st;
 }
 
 static lw_status eval_async_start(lw_eval *e, const lw_inst *i, lw_val **ops,
@@ -313,6 +329,8 @@ static lw_status needs_host(const lw_inst *i) {
 
 static lw_status eval_scalar_u32(lw_eval *e, const lw_inst *i, int64_t v,
                                  lw_val **out) {
+  if (i->shape->elements != 1 || !lw_prim_is_int(i->shape->type))
+    return lw_error(LW_INVALID_ARGUMENT, "the result is one integer");
   LW_TRY(lw_val_new(e, i->shape, out));
   lw_literal_set_int(&(*out)->lit, 0, v);
   return NULL;
@@ -470,6 +488,36 @@ static lw_status dispatch(lw_eval *e, const lw_inst *i, lw_val **ops,
   return lw_error(LW_INTERNAL, "opcode %d is unknown", (int)i->opcode);
 }
 
+/* Opcodes whose operands may be tuples or tokens. All others take arrays, and
+ * their functions may count on data being there. */
+static bool takes_anything(lw_opcode op) {
+  return op == LW_OP_TUPLE || op == LW_OP_GET_TUPLE_ELEMENT ||
+         op == LW_OP_CALL || op == LW_OP_FUSION || op == LW_OP_WHILE ||
+         op == LW_OP_CONDITIONAL || op == LW_OP_OPT_BARRIER ||
+         op == LW_OP_DOMAIN || op == LW_OP_COPY || op == LW_OP_CUSTOM_CALL ||
+         op == LW_OP_AFTER_ALL || op == LW_OP_ADD_DEPENDENCY ||
+         op == LW_OP_INFEED || op == LW_OP_OUTFEED || op == LW_OP_COPY_START ||
+         (lw_opcode_table[op].flags & (LW_OPF_ASYNC | LW_OPF_COLL)) != 0;
+}
+
+static lw_status check_operands(const lw_inst *i, lw_val **ops) {
+  const lw_opcode_info *info = &lw_opcode_table[i->opcode];
+  if (info->arity >= 0 && i->n_operands != info->arity &&
+      !(i->opcode == LW_OP_CONVOLUTION && i->n_operands == 2))
+    return lw_error(LW_INVALID_ARGUMENT, "takes %d operands, has %d",
+                    info->arity, i->n_operands);
+  if (takes_anything(i->opcode)) return NULL;
+  if (info->arity < 0 && i->n_operands < 1)
+    return lw_error(LW_INVALID_ARGUMENT, "has no operands");
+  for (int32_t k = 0; k < i->n_operands; k++)
+    if (!lw_shape_is_array(ops[k]->lit.shape))
+      return lw_error(LW_INVALID_ARGUMENT, "operand %d is no array", k);
+  if ((info->flags & LW_OPF_MOVE) && i->n_operands > 0 &&
+      i->opcode != LW_OP_BITCAST && i->shape->type != ops[0]->lit.shape->type)
+    return lw_error(LW_INVALID_ARGUMENT, "the result has another type");
+  return NULL;
+}
+
 /* Errors inside called computations carry their own instruction's name. */
 static bool only_calls(lw_opcode op) {
   return op == LW_OP_CALL || op == LW_OP_FUSION || op == LW_OP_WHILE ||
@@ -483,7 +531,8 @@ lw_status lw_eval_inst(lw_eval *e, const lw_inst *i, lw_val **ops,
     return lw_error(LW_DEADLINE_EXCEEDED,
                     "gave up after %lld evaluated instructions",
                     (long long)e->opt.max_steps);
-  lw_status s = dispatch(e, i, ops, out);
+  lw_status s = check_operands(i, ops);
+  if (!s) s = dispatch(e, i, ops, out);
   if (!s || only_calls(i->opcode)) return s;
   if (i->line > 0)
     return lw_status_annotate(s, "%s (%s, line %d)", i->name,
@@ -493,16 +542,19 @@ lw_status lw_eval_inst(lw_eval *e, const lw_inst *i, lw_val **ops,
 
 /* ---- entry points ---- */
 
+/* Three quarters of the machine's memory. */
+static int64_t default_limit(void) {
+  int64_t pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+  return pages > 0 && size > 0 ? pages / 4 * 3 * size : (int64_t)4 << 30;
+}
+
 static lw_eval *eval_new(const lw_module *m, const lw_interp_options *opts) {
   lw_arena *a = lw_arena_new();
   lw_eval *e = LW_NEW(a, lw_eval);
   e->m = m;
   e->arena = a;
   if (opts) e->opt = *opts;
-  if (e->opt.max_bytes <= 0) e->opt.max_bytes = (int64_t)64 << 30;
-  e->plans = LW_NEW_ARRAY(a, lw_frame_plan *, m->n_comp_ids + 1);
-  e->progs = LW_NEW_ARRAY(a, lw_prog *, m->n_comp_ids + 1);
-  e->slot_of = LW_NEW_ARRAY(a, int32_t, m->n_inst_ids + 1);
+  if (e->opt.max_bytes <= 0) e->opt.max_bytes = default_limit();
   e->rng_state[0] = LW_RNG_STATE_LOW;
   e->rng_state[1] = LW_RNG_STATE_HIGH;
   return e;

@@ -60,15 +60,19 @@ static void list_leaves(const lw_val *v, lw_lib_buffer *out, int32_t *n) {
 /* A value of fresh arrays for any shape. */
 static lw_status make_room(lw_eval *e, const lw_shape *s, lw_val **out) {
   if (!lw_shape_is_tuple(s)) return lw_val_new(e, s, out);
-  lw_val **elems = LW_NEW_ARRAY(e->arena, lw_val *, s->n_elems + 1);
-  for (int32_t k = 0; k < s->n_elems; k++) {
-    lw_status st = make_room(e, s->elems[k], &elems[k]);
-    if (!st) continue;
-    while (k-- > 0) lw_val_release(e, elems[k]);
-    return st;
+  size_t bytes = lw_array_bytes((size_t)s->n_elems + 1, sizeof(lw_val *));
+  lw_val **elems = malloc(bytes);
+  if (!elems) lw_oom(bytes);
+  lw_status st = NULL;
+  int32_t n = 0;
+  while (n < s->n_elems && !st) {
+    st = make_room(e, s->elems[n], &elems[n]);
+    n += !st;
   }
-  *out = lw_val_tuple(s, s->n_elems, elems);
-  return NULL;
+  if (!st) *out = lw_val_tuple(s, n, elems);
+  while (st && n-- > 0) lw_val_release(e, elems[n]);
+  free(elems);
+  return st;
 }
 
 static lw_status run_call(const lw_inst *i, lw_val **ops, lw_val *result,

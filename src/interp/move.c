@@ -132,7 +132,7 @@ lw_status lw_eval_transpose(lw_eval *e, const lw_inst *i, lw_val **ops,
     seen |= 1ull << perm[d];
     dims[d] = from->dims[perm[d]];
   }
-  if (n != from->rank)
+  if (n != from->rank || i->shape->rank != n)
     return lw_error(LW_INVALID_ARGUMENT, "dimensions are no permutation");
   LW_TRY(lw_val_new(e, lw_result_shape(e, i->shape, dims), out));
   lw_permute(ops[0], perm, (*out)->lit.data);
@@ -177,6 +177,8 @@ lw_status lw_eval_dynamic_reshape(lw_eval *e, const lw_inst *i, lw_val **ops,
   if (i->n_operands != i->shape->rank + 1)
     return lw_error(LW_INVALID_ARGUMENT, "one size a dimension is needed");
   for (int32_t d = 0; d < i->shape->rank; d++) {
+    if (lw_elems(ops[d + 1]) != 1)
+      return lw_error(LW_INVALID_ARGUMENT, "sizes are scalars");
     dims[d] = lw_literal_get_int(&ops[d + 1]->lit, 0);
     if (dims[d] < 0 || dims[d] > i->shape->dims[d])
       return lw_error(LW_INVALID_ARGUMENT,
@@ -237,7 +239,7 @@ lw_status lw_eval_slice(lw_eval *e, const lw_inst *i, lw_val **ops,
   int32_t n = 0;
   const int64_t *v = lw_inst_i64s(i, LW_ATTR_SLICE, &n);
   const lw_shape *from = ops[0]->lit.shape;
-  if (n != 3 * from->rank)
+  if (n != 3 * from->rank || i->shape->rank != from->rank)
     return lw_error(LW_INVALID_ARGUMENT, "slice does not fit the operand");
   int64_t dims[LW_MAX_RANK], src[LW_MAX_RANK], dst[LW_MAX_RANK], at = 0;
   lw_byte_strides(from, src);
@@ -268,8 +270,14 @@ static int64_t clamp_start(const lw_val *v, int64_t k, int64_t room) {
 
 /* Starts come as one scalar a dimension, or (old form) as one vector. */
 static lw_status read_starts(lw_val **ops, int32_t first, int32_t n_ops,
-                             const lw_shape *whole, const int64_t *part,
+                             const lw_shape *whole, const lw_shape *slice,
                              int64_t *starts) {
+  const int64_t *part = slice->dims;
+  if (slice->rank != whole->rank || slice->type != whole->type)
+    return lw_error(LW_INVALID_ARGUMENT, "the slice does not fit the operand");
+  for (int32_t k = first; k < n_ops; k++)
+    if (!lw_prim_is_int(ops[k]->lit.shape->type) || !lw_elems(ops[k]))
+      return lw_error(LW_INVALID_ARGUMENT, "starts are integers");
   bool vector = n_ops == first + 1 && ops[first]->lit.shape->rank == 1;
   if (!vector && n_ops - first != whole->rank)
     return lw_error(LW_INVALID_ARGUMENT, "one start a dimension is needed");
@@ -288,7 +296,7 @@ lw_status lw_eval_dynamic_slice(lw_eval *e, const lw_inst *i, lw_val **ops,
                                 lw_val **out) {
   const lw_shape *from = ops[0]->lit.shape, *s = i->shape;
   int64_t starts[LW_MAX_RANK], src[LW_MAX_RANK], dst[LW_MAX_RANK], at = 0;
-  LW_TRY(read_starts(ops, 1, i->n_operands, from, s->dims, starts));
+  LW_TRY(read_starts(ops, 1, i->n_operands, from, s, starts));
   lw_byte_strides(from, src);
   for (int32_t d = 0; d < from->rank; d++) at += starts[d] * src[d];
   LW_TRY(lw_val_new(e, s, out));
@@ -302,7 +310,7 @@ lw_status lw_eval_dynamic_update_slice(lw_eval *e, const lw_inst *i,
                                        lw_val **ops, lw_val **out) {
   const lw_shape *whole = ops[0]->lit.shape, *part = ops[1]->lit.shape;
   int64_t starts[LW_MAX_RANK], src[LW_MAX_RANK], dst[LW_MAX_RANK], at = 0;
-  LW_TRY(read_starts(ops, 2, i->n_operands, whole, part->dims, starts));
+  LW_TRY(read_starts(ops, 2, i->n_operands, whole, part, starts));
   lw_val *v = ops[0];
   ops[0] = NULL;
   lw_status s = lw_val_own(e, v, out);
@@ -324,12 +332,17 @@ lw_status lw_eval_concatenate(lw_eval *e, const lw_inst *i, lw_val **ops,
                               lw_val **out) {
   int32_t n = 0, rank = i->shape->rank;
   const int64_t *dim = lw_inst_i64s(i, LW_ATTR_DIMENSIONS, &n);
-  if (n != 1 || dim[0] < 0 || dim[0] >= rank)
+  if (n != 1 || dim[0] < 0 || dim[0] >= rank ||
+      ops[0]->lit.shape->rank != rank)
     return lw_error(LW_INVALID_ARGUMENT, "concatenate needs one dimension");
   int64_t dims[LW_MAX_RANK], dst[LW_MAX_RANK], src[LW_MAX_RANK], at = 0;
   memcpy(dims, ops[0]->lit.shape->dims, (size_t)rank * sizeof *dims);
-  for (int32_t k = 1; k < i->n_operands; k++)
+  for (int32_t k = 1; k < i->n_operands; k++) {
+    if (ops[k]->lit.shape->rank != rank ||
+        ops[k]->lit.shape->type != i->shape->type)
+      return lw_error(LW_INVALID_ARGUMENT, "operands differ");
     dims[dim[0]] += lw_dim(ops[k], dim[0]);
+  }
   LW_TRY(lw_val_new(e, lw_result_shape(e, i->shape, dims), out));
   lw_byte_strides((*out)->lit.shape, dst);
   for (int32_t k = 0; k < i->n_operands; k++) {
@@ -357,7 +370,9 @@ lw_status lw_eval_pad(lw_eval *e, const lw_inst *i, lw_val **ops,
   int32_t n = 0;
   const int64_t *p = lw_inst_i64s(i, LW_ATTR_PADDING, &n);
   const lw_shape *from = ops[0]->lit.shape;
-  if (n != 3 * from->rank)
+  if (n != 3 * from->rank || i->shape->rank != from->rank ||
+      ops[1]->lit.shape->elements != 1 ||
+      ops[1]->lit.shape->type != from->type)
     return lw_error(LW_INVALID_ARGUMENT, "padding does not fit the operand");
   int64_t dims[LW_MAX_RANK], src[LW_MAX_RANK], dst[LW_MAX_RANK],
       count[LW_MAX_RANK], s_at = 0, d_at = 0;
@@ -394,6 +409,8 @@ lw_status lw_eval_reverse(lw_eval *e, const lw_inst *i, lw_val **ops,
   const int64_t *v = lw_inst_i64s(i, LW_ATTR_DIMENSIONS, &n);
   const lw_shape *s = ops[0]->lit.shape;
   int64_t src[LW_MAX_RANK], dst[LW_MAX_RANK], at = 0;
+  if (i->shape->rank != s->rank)
+    return lw_error(LW_INVALID_ARGUMENT, "result and operand differ");
   LW_TRY(lw_val_new(e, lw_result_shape(e, i->shape, s->dims), out));
   if (!s->elements) return NULL;
   lw_byte_strides(s, src);
@@ -424,6 +441,8 @@ lw_status lw_eval_get_dimension_size(lw_eval *e, const lw_inst *i,
                                      lw_val **ops, lw_val **out) {
   int64_t dim = 0;
   LW_TRY(one_dim(i, ops[0], &dim));
+  if (i->shape->elements != 1 || !lw_prim_is_int(i->shape->type))
+    return lw_error(LW_INVALID_ARGUMENT, "the result is one integer");
   LW_TRY(lw_val_new(e, i->shape, out));
   lw_literal_set_int(&(*out)->lit, 0, lw_dim(ops[0], dim));
   return NULL;
@@ -437,6 +456,9 @@ lw_status lw_eval_set_dimension_size(lw_eval *e, const lw_inst *i,
   int64_t dim = 0, dims[LW_MAX_RANK], common[LW_MAX_RANK], src[LW_MAX_RANK],
           dst[LW_MAX_RANK];
   LW_TRY(one_dim(i, ops[0], &dim));
+  if (i->shape->rank != s->rank || i->shape->type != s->type ||
+      lw_elems(ops[1]) != 1)
+    return lw_error(LW_INVALID_ARGUMENT, "result and operand differ");
   int64_t size = lw_literal_get_int(&ops[1]->lit, 0);
   if (size < 0 || size > i->shape->dims[dim])
     return lw_error(LW_INVALID_ARGUMENT, "size %lld exceeds the bound %lld",

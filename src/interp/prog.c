@@ -216,6 +216,8 @@ static void settle(lw_eval *e, lw_prog *p) {
 }
 
 lw_status lw_prog_get(lw_eval *e, const lw_comp *c, lw_prog **out) {
+  if (!e->progs)
+    e->progs = LW_NEW_ARRAY(e->arena, lw_prog *, e->m->n_comp_ids + 1);
   if (!e->progs[c->id]) {
     lw_prog *p = NULL;
     lw_status s = prog_new(e, c, &p);
@@ -301,7 +303,7 @@ static void point_params(lw_prog *p, int64_t n, int64_t at, bool copy,
 /* A lane through the general evaluator. */
 static lw_status run_lane(lw_eval *e, lw_prog *p, int64_t lane,
                           const void *const *in, void *const *out) {
-  lw_val *args[64], *r = NULL;
+  lw_val *args[LW_PROG_MAX_PARAMS], *r = NULL;
   for (int32_t k = 0; k < p->n_params; k++) {
     size_t size = (size_t)lw_prim_bytes(p->param_types[k]);
     LW_TRY(lw_val_new(e, p->comp->params.data[k]->shape, &args[k]));
@@ -319,10 +321,10 @@ static lw_status run_lane(lw_eval *e, lw_prog *p, int64_t lane,
 
 lw_status lw_prog_run(lw_eval *e, lw_prog *p, int64_t n, const void *const *in,
                       void *const *out) {
-  if (p->n_params > 64)
+  if (p->n_params > LW_PROG_MAX_PARAMS)
     return lw_error(LW_UNIMPLEMENTED,
-                    "computation %s has more than 64 parameters",
-                    p->comp->name);
+                    "computation %s has more than %d parameters",
+                    p->comp->name, LW_PROG_MAX_PARAMS);
   if (!p->scalar) {
     for (int64_t k = 0; k < n; k++) LW_TRY(run_lane(e, p, k, in, out));
     return NULL;

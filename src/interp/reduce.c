@@ -261,12 +261,15 @@ lw_status lw_check_reducer(const lw_inst *i, const lw_prog *p, lw_val **ops,
   return NULL;
 }
 
-/* Result values, one an operand, of the given dims. */
-static lw_status new_results(lw_eval *e, const lw_inst *i, int32_t n,
-                             const int64_t *dims, lw_val **outs) {
+lw_status lw_new_results(lw_eval *e, const lw_inst *i, lw_val **ops, int32_t n,
+                         int32_t rank, const int64_t *dims, lw_val **outs) {
+  bool tuple = lw_shape_is_tuple(i->shape);
+  if (tuple ? i->shape->n_elems != n : n != 1)
+    return lw_error(LW_INVALID_ARGUMENT, "the result does not fit");
   for (int32_t k = 0; k < n; k++) {
-    const lw_shape *s =
-        lw_shape_is_tuple(i->shape) ? i->shape->elems[k] : i->shape;
+    const lw_shape *s = tuple ? i->shape->elems[k] : i->shape;
+    if (s->rank != rank || s->type != ops[k]->lit.shape->type)
+      return lw_error(LW_INVALID_ARGUMENT, "the result does not fit");
     LW_TRY(lw_val_new(e, lw_result_shape(e, s, dims), &outs[k]));
   }
   return NULL;
@@ -294,7 +297,7 @@ lw_status lw_eval_reduce(lw_eval *e, const lw_inst *i, lw_val **ops,
   int64_t perm[LW_MAX_RANK], kept[LW_MAX_RANK];
   fold_perm(s, n_dims, dims, true, perm, kept, &n_kept);
   lw_val *outs[LW_FOLD_MAX_OPERANDS] = {0};
-  lw_status st = new_results(e, i, operands, kept, outs);
+  lw_status st = lw_new_results(e, i, ops, operands, n_kept, kept, outs);
   if (!st)
     st = lw_fold_arrays(e, p, &f, operands, ops, ops + operands, n_dims, dims,
                         outs);

@@ -148,6 +148,25 @@ static int64_t sort_key(const lw_val *v, int64_t k) {
   return wide < 0 ? -1 - (wide & INT64_MAX) : wide;
 }
 
+static bool topk_fits(const lw_shape *result, const lw_shape *s, int64_t k) {
+  int64_t len = s->dims[s->rank - 1], want = len ? s->elements / len * k : 0;
+  return result->elems[0]->type == s->type &&
+         result->elems[0]->elements == want &&
+         lw_prim_is_int(result->elems[1]->type) &&
+         result->elems[1]->elements == want;
+}
+
+typedef struct {
+  int64_t key, index;
+} ranked;
+
+/* Greater keys first; of equal ones the lower index, so no two are equal. */
+static int by_rank(const void *a, const void *b) {
+  const ranked *x = a, *y = b;
+  if (x->key != y->key) return x->key > y->key ? -1 : 1;
+  return x->index < y->index ? -1 : 1;
+}
+
 /* The k largest (or smallest) of each row of the last dimension, in order; of
  * equal ones the lower index first. */
 lw_status lw_eval_topk(lw_eval *e, const lw_inst *i, lw_val **ops,
@@ -157,27 +176,23 @@ lw_status lw_eval_topk(lw_eval *e, const lw_inst *i, lw_val **ops,
   bool largest = lw_inst_i64(i, LW_ATTR_LARGEST, 1) != 0;
   if (s->rank < 1 || k < 0 || k > s->dims[s->rank - 1] ||
       !lw_shape_is_tuple(i->shape) || i->shape->n_elems != 2 ||
-      lw_prim_is_complex(s->type))
+      lw_prim_is_complex(s->type) || !topk_fits(i->shape, s, k))
     return lw_error(LW_INVALID_ARGUMENT, "topk does not fit its operand");
   int64_t len = s->dims[s->rank - 1], rows = len ? s->elements / len : 0;
   lw_val *r[2] = {0};
   LW_TRY(lw_val_new(e, i->shape->elems[0], &r[0]));
   lw_status st = lw_val_new(e, i->shape->elems[1], &r[1]);
-  int64_t *keys = malloc((size_t)len * sizeof *keys + 8);
-  bool *taken = malloc((size_t)len + 1);
-  if (!keys || !taken) lw_oom((size_t)len);
+  ranked *keys = malloc((size_t)len * sizeof *keys + 8);
+  if (!keys) lw_oom((size_t)len);
   size_t size = (size_t)lw_esize(ops[0]);
   for (int64_t row = 0; row < rows && !st; row++) {
-    memset(taken, 0, (size_t)len);
     for (int64_t j = 0; j < len; j++) {
-      keys[j] = sort_key(ops[0], row * len + j);
-      if (!largest) keys[j] = ~keys[j];
+      int64_t key = sort_key(ops[0], row * len + j);
+      keys[j] = (ranked){largest ? key : ~key, j};
     }
+    qsort(keys, (size_t)len, sizeof *keys, by_rank);
     for (int64_t m = 0; m < k; m++) {
-      int64_t best = -1;
-      for (int64_t j = 0; j < len; j++)
-        if (!taken[j] && (best < 0 || keys[j] > keys[best])) best = j;
-      taken[best] = true;
+      int64_t best = keys[m].index;
       memcpy((char *)r[0]->lit.data + (size_t)(row * k + m) * size,
              (char *)ops[0]->lit.data + (size_t)(row * len + best) * size,
              size);
@@ -185,7 +200,6 @@ lw_status lw_eval_topk(lw_eval *e, const lw_inst *i, lw_val **ops,
     }
   }
   free(keys);
-  free(taken);
   if (st) {
     lw_val_release(e, r[0]);
     return st;

@@ -270,12 +270,7 @@ lw_status lw_eval_reduce_window(lw_eval *e, const lw_inst *i, lw_val **ops,
   int64_t dims[LW_MAX_RANK];
   window_out_dims(w, s, dims);
   lw_val *outs[LW_FOLD_MAX_OPERANDS] = {0};
-  lw_status st = NULL;
-  for (int32_t k = 0; k < operands && !st; k++) {
-    const lw_shape *r =
-        lw_shape_is_tuple(i->shape) ? i->shape->elems[k] : i->shape;
-    st = lw_val_new(e, lw_result_shape(e, r, dims), &outs[k]);
-  }
+  lw_status st = lw_new_results(e, i, ops, operands, s->rank, dims, outs);
   if (!st) {
     if (lw_window_is_scan(i, &dim, &reverse) &&
         lw_shape_same_dims(s, lw_inst_operand(i, 0)->shape))
@@ -363,7 +358,9 @@ lw_status lw_eval_select_and_scatter(lw_eval *e, const lw_inst *i,
       lw_prog_result_type(c.select, 0) != LW_PRED ||
       lw_prog_result_type(c.scatter, 0) != t ||
       ops[1]->lit.shape->type != t || ops[2]->lit.shape->type != t ||
-      ops[1]->lit.shape->rank != c.s->rank)
+      ops[2]->lit.shape->elements != 1 ||
+      ops[1]->lit.shape->rank != c.s->rank ||
+      i->shape->rank != c.s->rank || i->shape->type != t)
     return lw_error(LW_INVALID_ARGUMENT, "select or scatter does not fit");
   LW_TRY(lw_val_new(e, lw_result_shape(e, i->shape, c.s->dims), out));
   for (int64_t k = 0; k < lw_elems(*out); k++)
@@ -429,7 +426,7 @@ lw_status lw_eval_scan(lw_eval *e, const lw_inst *i, lw_val **ops,
   int64_t carries = lw_inst_i64(i, LW_ATTR_NUM_CARRIES, 0);
   bool reverse = lw_inst_i64(i, LW_ATTR_IS_REVERSE, 0) != 0;
   const lw_comp *c = lw_inst_comp(i, LW_ATTR_TO_APPLY);
-  if (n > 64 || n_dims != 1 || carries < 0 || carries >= n ||
+  if (n > 64 || i->shape->n_elems > 64 || n_dims != 1 || carries < 0 || carries >= n ||
       !lw_shape_is_tuple(i->shape) || c->params.len != (size_t)n ||
       i->shape->n_elems < carries || dims[0] < 0 ||
       dims[0] >= ops[0]->lit.shape->rank)
@@ -437,7 +434,7 @@ lw_status lw_eval_scan(lw_eval *e, const lw_inst *i, lw_val **ops,
   int32_t n_in = n - (int32_t)carries;
   int32_t n_out = i->shape->n_elems - (int32_t)carries;
   int64_t length = lw_dim(ops[0], dims[0]);
-  lw_val **r = LW_NEW_ARRAY(e->arena, lw_val *, i->shape->n_elems + 1);
+  lw_val *r[64 + 1] = {0};
   lw_status s = NULL;
   for (int32_t k = 0; k < n_out && !s; k++)
     s = lw_val_new(e, i->shape->elems[k], &r[k]);

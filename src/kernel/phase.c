@@ -7,6 +7,7 @@
  * for threads is one phase of one point. A phase of one group of maps, or of
  * one reduce, is flat: its points are runs of elements.
  */
+#include "kernel/dot_plan.h"
 #include "kernel/kernel_impl.h"
 
 #define SMALL_WORK 24576.0 /* additions (and 4-byte words): a few us */
@@ -536,6 +537,8 @@ static void work_room(lw_stage *s) {
     s->work_bytes = 16 * n + 64; /* two index arrays */
     for (int32_t r = 0; r < s->n_results; r++)
       s->work_bytes += round64(n * lw_prim_bytes(s->shapes[r]->type));
+  } else if (s->kind == LW_STAGE_DOT) {
+    s->work_bytes = lw_dot_plan_of(i).work_bytes;
   } else if (s->kind == LW_STAGE_TOPK) {
     const lw_shape *in = lw_value_shape(lw_value_operand(i, 0));
     s->work_bytes = 16 * (in->rank ? in->dims[in->rank - 1] : 1) + 64;

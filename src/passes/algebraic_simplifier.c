@@ -26,6 +26,11 @@ static bool plain_float(lw_prim t) {
 /* IEEE formats. The f8, f6 and f4 kinds differ in zeros, infinities and NaN;
  * identities of signs and limits are not claimed for them. */
 static bool is_float(const lw_inst *i) { return plain_float(i->shape->type); }
+/* An operation on i's type may be left out: it would not flush subnormals. */
+static bool may_drop(const lw_rw *r, const lw_inst *i) {
+  return !r->env->flush_denormals || !lw_prim_is_float(i->shape->type);
+}
+
 static bool is_pred(const lw_inst *i) { return i->shape->type == LW_PRED; }
 static bool same_shape(const lw_inst *a, const lw_inst *b) {
   return lw_shape_compatible(a->shape, b->shape);
@@ -123,7 +128,8 @@ static lw_inst *add(lw_rw *r, lw_inst *i) {
   lw_inst *a = lw_op(i, 0), *b = lw_op(i, 1);
   bool ints = lw_type_is_int(i);
   /* x + 0 = x for integers; x + (-0) = x for floats, -0 and NaN included. */
-  if (ints ? lw_is_all_int(b, 0) : is_float(i) && lw_is_all(b, -0.0))
+  if (may_drop(r, i) &&
+      (ints ? lw_is_all_int(b, 0) : is_float(i) && lw_is_all(b, -0.0)))
     return lw_rw_go(r, "x+0") ? a : NULL;
   if (ints) {
     lw_inst *s = reassociate(r, i);
@@ -143,7 +149,8 @@ static lw_inst *subtract(lw_rw *r, lw_inst *i) {
   lw_inst *a = lw_op(i, 0), *b = lw_op(i, 1);
   bool ints = lw_type_is_int(i);
   /* x - (+0) = x: -0 - +0 is -0. */
-  if ((ints && lw_is_all_int(b, 0)) || (is_float(i) && lw_is_all(b, 0.0)))
+  if (may_drop(r, i) &&
+      ((ints && lw_is_all_int(b, 0)) || (is_float(i) && lw_is_all(b, 0.0))))
     return lw_rw_go(r, "x-0") ? a : NULL;
   if (ints && a == b && lw_rw_go(r, "x-x"))
     return lw_rw_const_int(r, i->shape, 0);
@@ -174,9 +181,10 @@ static lw_inst *multiply(lw_rw *r, lw_inst *i) {
   if (const_left(i)) return swap(r, i);
   lw_inst *a = lw_op(i, 0), *b = lw_op(i, 1);
   bool ints = lw_type_is_int(i), real = ints || is_float(i);
-  if (real && lw_is_all(b, 1)) return lw_rw_go(r, "x*1") ? a : NULL;
+  if (real && may_drop(r, i) && lw_is_all(b, 1))
+    return lw_rw_go(r, "x*1") ? a : NULL;
   if (ints && lw_is_all_int(b, 0)) return lw_rw_go(r, "x*0") ? b : NULL;
-  if (is_float(i) && lw_is_all(b, -1) && lw_rw_go(r, "x*(-1)"))
+  if (is_float(i) && may_drop(r, i) && lw_is_all(b, -1) && lw_rw_go(r, "x*(-1)"))
     return lw_rw_un(r, LW_OP_NEGATE, i->shape, a);
   if (real && a->opcode == LW_OP_NEGATE && b->opcode == LW_OP_NEGATE &&
       lw_rw_go(r, "(-x)*(-y)")) /* signs xor; magnitudes are the same */
@@ -226,7 +234,7 @@ static lw_inst *divide(lw_rw *r, lw_inst *i) {
   lw_inst *a = lw_op(i, 0), *b = lw_op(i, 1);
   bool ints = lw_type_is_int(i);
   double inv;
-  if ((ints || is_float(i)) && lw_is_all(b, 1))
+  if ((ints || is_float(i)) && may_drop(r, i) && lw_is_all(b, 1))
     return lw_rw_go(r, "x/1") ? a : NULL;
   if (is_float(i) && exact_reciprocal(b, &inv) && lw_rw_go(r, "x/2^k")) {
     lw_inst *c = lw_rw_const_f64(r, i->shape, inv);
@@ -487,7 +495,8 @@ static lw_inst *extreme(lw_rw *r, lw_inst *i) {
   if (const_left(i)) return swap(r, i);
   lw_inst *a = lw_op(i, 0), *b = lw_op(i, 1);
   bool max = i->opcode == LW_OP_MAXIMUM;
-  if (a == b) return lw_rw_go(r, "max(x,x)") ? a : NULL;
+  if (a == b && may_drop(r, i)) return lw_rw_go(r, "max(x,x)") ? a : NULL;
+  if (!may_drop(r, i)) return hoist(r, i);
   if (max ? is_lowest(b) : is_highest(b))
     return lw_rw_go(r, "max(x,lowest)") ? a : NULL;
   if (lw_type_is_int(i) && i->shape->type != LW_U64) {
@@ -551,7 +560,7 @@ static lw_inst *convert(lw_rw *r, lw_inst *i) {
   lw_inst *a = lw_op(i, 0);
   lw_prim t = i->shape->type, from = a->shape->type;
   if (t == from) return lw_rw_go(r, "convert to the same type") ? a : NULL;
-  if (a->opcode == LW_OP_CONVERT) {
+  if (a->opcode == LW_OP_CONVERT && may_drop(r, a)) {
     lw_inst *x = lw_op(a, 0);
     lw_prim src = x->shape->type;
     bool ints = lw_prim_is_int(src) && lw_prim_is_int(from) &&

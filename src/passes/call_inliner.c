@@ -25,6 +25,7 @@ static bool is_inlinable(const lw_inst *i) {
 
 static lw_status run(lw_module *m, lw_pass_env *env, bool *changed) {
   int32_t n;
+  bool edges = lw_module_has_control_edges(m);
   lw_comp **comps = lw_module_post_order(m, env->scratch, &n, true);
   for (int32_t k = 0; k < n; k++)
     for (lw_inst *i = comps[k]->first, *next; i; i = next) {
@@ -32,7 +33,7 @@ static lw_status run(lw_module *m, lw_pass_env *env, bool *changed) {
       if (!is_inlinable(i)) continue;
       if (!lw_pass_fuel(env)) return NULL;
       lw_inline_at(i, lw_inst_comp(i, LW_ATTR_TO_APPLY),
-                   operands_of(i, env->scratch), i->n_operands);
+                   operands_of(i, env->scratch), i->n_operands, edges);
       lw_pass_count(env, "calls inlined", 1);
       *changed = true;
     }

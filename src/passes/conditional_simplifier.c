@@ -50,7 +50,7 @@ static lw_status run(lw_module *m, lw_pass_env *env, bool *changed) {
       if (t < 0 || t >= branch_count(i)) continue;
       if (!lw_pass_fuel(env)) return NULL;
       lw_inst *arg = lw_op(i, 1 + t);
-      lw_inline_at(i, branch(i, t), &arg, 1);
+      lw_inline_at(i, branch(i, t), &arg, 1, lw_module_has_control_edges(m));
       lw_pass_count(env, "branches decided", 1);
       *changed = true;
     }

@@ -6,7 +6,7 @@
  * Not folded: side effects, random numbers, calls and control flow, library
  * calls, collectives; broadcasts and iotas, which say in a few bytes what a
  * constant says in many. A result may have `limit` bytes, and a module grows
- * by at most 1 MiB in all. Results larger than their constant sources have at
+ * by at most 1 MiB a run. Results larger than their constant sources have at
  * most 1 KiB, and 64 bytes where all sources are broadcasts and iotas:
  * computing those in a kernel is cheaper than reading them.
  */

@@ -16,6 +16,7 @@ static lw_inst **operands_of(const lw_inst *i, lw_arena *a) {
 
 static lw_status run(lw_module *m, lw_pass_env *env, bool *changed) {
   int32_t n;
+  bool edges = lw_module_has_control_edges(m);
   lw_comp **comps = lw_module_post_order(m, env->scratch, &n, true);
   for (int32_t k = 0; k < n; k++)
     for (lw_inst *i = comps[k]->first, *next; i; i = next) {
@@ -24,7 +25,7 @@ static lw_status run(lw_module *m, lw_pass_env *env, bool *changed) {
       if (i->opcode != LW_OP_FUSION || !body) continue;
       if ((int32_t)body->params.len != i->n_operands) continue;
       if (!lw_pass_fuel(env)) return NULL;
-      lw_inline_at(i, body, operands_of(i, env->scratch), i->n_operands);
+      lw_inline_at(i, body, operands_of(i, env->scratch), i->n_operands, edges);
       lw_pass_count(env, "fusions inlined", 1);
       m->is_scheduled = false;
       *changed = true;

@@ -50,18 +50,24 @@ lw_inst *lw_inline_body(lw_inst *site, const lw_comp *callee,
   return root;
 }
 
-/* Who waited for old waits for def. Control edges are rare: the module says
- * whether there are any before its instructions are searched. */
+/* Who waited for old waits for def. */
 static void move_control_successors(lw_inst *old, lw_inst *def) {
   for (lw_inst *j = old->parent->first; j; j = j->next)
     for (int32_t k = 0; k < j->n_control_preds; k++)
       if (j->control_preds[k] == old) j->control_preds[k] = def;
 }
 
+bool lw_module_has_control_edges(const lw_module *m) {
+  for (const lw_comp *c = m->first_comp; c; c = c->next)
+    for (const lw_inst *i = c->first; i; i = i->next)
+      if (i->n_control_preds) return true;
+  return false;
+}
+
 void lw_inline_at(lw_inst *site, const lw_comp *callee, lw_inst *const *args,
-                  int32_t n_args) {
+                  int32_t n_args, bool control_edges) {
   lw_inst *root = lw_inline_body(site, callee, args, n_args);
-  move_control_successors(site, root);
+  if (control_edges) move_control_successors(site, root);
   lw_inst_replace_uses(site, root);
   lw_inst_remove(site);
 }

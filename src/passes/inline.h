@@ -11,9 +11,12 @@
  * predecessors of site hold for every cloned instruction. */
 lw_inst *lw_inline_body(lw_inst *site, const lw_comp *callee,
                         lw_inst *const *args, int32_t n_args);
-/* lw_inline_body, then site is replaced by the result and removed. */
+/* lw_inline_body, then site is replaced by the result and removed. Control
+ * edges are looked for only when the module has any (a search each call would
+ * make inlining quadratic). */
 void lw_inline_at(lw_inst *site, const lw_comp *callee, lw_inst *const *args,
-                  int32_t n_args);
+                  int32_t n_args, bool control_edges);
+bool lw_module_has_control_edges(const lw_module *m);
 /* Every fusion in c gets a copy of its body (which no two fusions share),
  * nested ones too. For computations and instructions that were copied. */
 void lw_copy_fusion_bodies(lw_comp *c);

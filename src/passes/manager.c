@@ -56,6 +56,7 @@ typedef struct {
   const lw_pass *pass;
   bool disabled;
   int64_t fuel; /* left; < 0: no limit */
+  int64_t idle_at; /* the module's version at which it moved nothing */
   const char **option_values;
   lw_map stats;
   lw_pass_result result;
@@ -70,6 +71,7 @@ typedef struct {
   int32_t n_slots;
   int32_t seq; /* of dumps */
   int32_t rounds;
+  int64_t version;      /* changes so far + 1 */
   uint64_t fingerprint; /* of the module as it is, and its size */
   int64_t n_insts;
 } manager;
@@ -282,6 +284,7 @@ static void account(slot *s, int64_t before, int64_t after, int64_t ns,
 
 static lw_status run_pass(manager *mg, slot *s, bool *moved) {
   if (s->disabled) return NULL;
+  if (s->idle_at == mg->version) return NULL; /* nothing new to look at */
   lw_pass_env env = {.target = mg->o->target,
                      .trace = mg->o->trace,
                      .scratch = lw_arena_new(),
@@ -304,7 +307,11 @@ static lw_status run_pass(manager *mg, slot *s, bool *moved) {
   account(s, before, mg->n_insts, t, changed);
   if (changed != (now != mg->fingerprint)) return lie(s->pass, changed);
   mg->fingerprint = now;
-  if (!changed) return NULL;
+  if (!changed) {
+    s->idle_at = mg->version;
+    return NULL;
+  }
+  mg->version++;
   *moved = true;
   if (mg->o->verify_each) LW_TRY(verify(mg, s->pass));
   return dump(mg, s->pass->name);
@@ -417,7 +424,7 @@ lw_status lw_pipeline_run(lw_module *m, const lw_pipeline *pipeline,
                           const lw_pipeline_options *options, lw_arena *arena,
                           lw_pipeline_report *report) {
   static const lw_pipeline_options none = {0};
-  manager mg = {.m = m, .pipeline = pipeline, .arena = arena};
+  manager mg = {.m = m, .pipeline = pipeline, .arena = arena, .version = 1};
   mg.o = options ? options : &none;
   int64_t start = now_ns(), before = lw_module_inst_count(m);
   lw_status s = configure(&mg);

@@ -1,14 +1,15 @@
 /* while-simplifier: loops carry what they need and no more.
  *
  * JAX's scan and fori_loop put everything a body reads into the loop's tuple.
- * Four rewrites, on every loop:
+ * Five rewrites, on every loop:
  *   1. an element the body hands through unchanged is, outside, what it was
  *      before the loop;
  *   2. if that is a constant (or a broadcast constant, or an iota), body and
  *      condition get it as their own;
  *   3. an element that neither the outside, nor the condition, nor a live
  *      element, nor a side effect depends on is dropped;
- *   4. a loop known to run no round is its initial value; one round is its
+ *   4. two elements that start equal and are computed alike are one;
+ *   5. a loop known to run no round is its initial value; one round is its
  *      body.
  * No value that anybody sees is computed differently. A loop that never ends
  * is kept by 3 as long as somebody uses a result of it.
@@ -19,6 +20,7 @@
 #include "passes/inline.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
+#include "passes/same.h"
 
 typedef struct {
   lw_module *m;
@@ -246,7 +248,99 @@ static bool dead_elements(loop *l) {
   return go;
 }
 
-/* ---- 4: no round, one round ---- */
+/* ---- 4: twins ---- */
+
+enum { TWIN_STEPS = 64 };
+
+/* The same expression when element j of param is taken for element k. */
+static bool alike(const lw_inst *a, const lw_inst *b, const lw_inst *param,
+                  int64_t j, int64_t k, int *steps) {
+  if (a == b) return true;
+  if (--*steps < 0 || a->opcode != b->opcode) return false;
+  if (a->opcode == LW_OP_GET_TUPLE_ELEMENT && lw_op(a, 0) == param)
+    return lw_op(b, 0) == param && (index_of(a) == j || index_of(a) == k) &&
+           (index_of(b) == j || index_of(b) == k);
+  if (a->opcode == LW_OP_PARAMETER || a->n_operands != b->n_operands ||
+      a->n_control_preds || b->n_control_preds ||
+      !lw_shape_compatible(a->shape, b->shape) ||
+      lw_inst_called_count(a) || lw_inst_has_side_effect(a) ||
+      a->opcode == LW_OP_CUSTOM_CALL || !lw_inst_attrs_same(a, b))
+    return false;
+  for (int32_t o = 0; o < a->n_operands; o++)
+    if (!alike(lw_op(a, o), lw_op(b, o), param, j, k, steps)) return false;
+  return true;
+}
+
+static void use_instead(lw_inst *param, int32_t j, int32_t k,
+                        const lw_inst *root) {
+  lw_inst *first = NULL;
+  for (lw_use *u = param->uses; u; u = u->next)
+    if (index_of(u->user) == j && !first) first = u->user;
+  for (lw_use *u = param->uses, *next; u; u = next) {
+    next = u->next;
+    lw_inst *g = u->user;
+    if (index_of(g) != k || g == first) continue;
+    for (lw_use *v = g->uses, *after; v; v = after) {
+      after = v->next;
+      if (v->user == root && v->slot == k) continue;
+      lw_inst *x = first;
+      if (!x) { /* j was not read so far */
+        int64_t index = j;
+        x = first = lw_inst_clone(g->parent, g, NULL, NULL);
+        lw_inst_set_i64(x, LW_ATTR_INDEX, index);
+      }
+      lw_inst_move_before(x, param->next ? param->next : g);
+      lw_inst_set_operand(v->user, v->slot, x);
+    }
+    if (lw_inst_is_root(g) && first) lw_inst_set_root(g->parent, first);
+  }
+}
+
+static bool used_beyond_itself(const loop *l, int32_t k) {
+  const lw_inst *params[3] = {l->w, l->body_param, l->cond_param};
+  for (int p = 0; p < 3; p++)
+    for (const lw_use *u = params[p]->uses; u; u = u->next) {
+      const lw_inst *g = u->user;
+      if (g->opcode != LW_OP_GET_TUPLE_ELEMENT || index_of(g) != k) continue;
+      if (p != 1 && (g->n_uses || lw_inst_is_root(g))) return true;
+      for (const lw_use *v = g->uses; p == 1 && v; v = v->next)
+        if (v->user != lw_op(l->body->root, k) && v->user != l->body->root)
+          return true;
+    }
+  return false;
+}
+
+static bool are_twins(const loop *l, int32_t j, int32_t k) {
+  int steps = TWIN_STEPS;
+  const lw_inst *a = lw_op(l->init, j), *b = lw_op(l->init, k);
+  bool start = a == b || (a->opcode == LW_OP_CONSTANT &&
+                          b->opcode == LW_OP_CONSTANT &&
+                          lw_shape_compatible(a->shape, b->shape) &&
+                          lw_inst_attrs_same(a, b));
+  return start && alike(lw_op(l->body->root, j), lw_op(l->body->root, k),
+                        l->body_param, j, k, &steps);
+}
+
+static bool twins(loop *l) {
+  bool changed = false;
+  if (l->init->opcode != LW_OP_TUPLE || l->n > 64 ||
+      !only_elements_used(l->w))
+    return false;
+  for (int32_t k = 1; k < l->n; k++)
+    for (int32_t j = 0; j < k; j++) {
+      if (!used_beyond_itself(l, k) || !are_twins(l, j, k)) continue;
+      if (!lw_pass_fuel(l->env)) return changed;
+      use_instead(l->body_param, j, k, l->body->root);
+      use_instead(l->cond_param, j, k, NULL);
+      use_instead(l->w, j, k, NULL);
+      lw_pass_count(l->env, "equal elements", 1);
+      changed = true;
+      break;
+    }
+  return changed;
+}
+
+/* ---- 5: no round, one round ---- */
 
 static bool condition_is_false(const loop *l) {
   return lw_is_all_int(l->cond->root, 0);
@@ -263,7 +357,8 @@ static bool few_rounds(loop *l) {
     lw_inst_remove(l->w);
     lw_pass_count(l->env, "loops of no round", 1);
   } else {
-    lw_inline_at(l->w, l->body, &l->init, 1);
+    lw_inline_at(l->w, l->body, &l->init, 1,
+                 lw_module_has_control_edges(l->m));
     lw_pass_count(l->env, "loops of one round", 1);
   }
   return true;
@@ -289,6 +384,7 @@ static bool simplify(lw_module *m, lw_pass_env *env, lw_inst *w) {
     if (outside_uses(&l, k)) changed = true;
     if (sink_constants(&l, k)) changed = true;
   }
+  if (twins(&l)) changed = true;
   return dead_elements(&l) || changed;
 }
 

@@ -23,7 +23,8 @@ typedef struct {
   lw_module *module;
   lw_arena *arena;
   lw_status err;
-  lw_map comps; /* computation id -> lw_comp* */
+  lw_map comps;    /* computation id -> lw_comp* */
+  pb_msg payloads; /* the module: its field 22 lists payloads by id */
 } proto_in;
 
 void proto_fail(proto_in *in, pb_msg at, const char *fmt, ...) LW_PRINTF(3, 4);
@@ -39,6 +40,9 @@ const char *proto_str_or(proto_in *in, pb_msg m, uint32_t number,
 /* A repeated varint field in the arena. */
 const int64_t *proto_i64s(proto_in *in, pb_msg m, uint32_t number, int32_t *n);
 const int32_t *proto_i32s(proto_in *in, pb_msg m, uint32_t number, int32_t *n);
+
+/* A Payload's bytes: its own, or those of the module's table. */
+const char *proto_payload(proto_in *in, pb_msg m, uint32_t number);
 
 const lw_shape *proto_read_shape(proto_in *in, pb_msg m, int depth);
 void proto_write_shape(lw_buf *b, uint32_t number, const lw_shape *s);

@@ -247,9 +247,22 @@ static void write_array(lw_buf *m, const lw_literal *l) {
   free(raw);
 }
 
+/* XLA's literals are never packed: their layouts have no element size. */
+static void write_literal_shape(lw_buf *m, const lw_shape *s) {
+  if (!s->layout || !s->layout->element_size_bits) {
+    proto_write_shape(m, LIT_SHAPE, s);
+    return;
+  }
+  lw_layout layout = *s->layout;
+  lw_shape plain = *s;
+  layout.element_size_bits = 0;
+  plain.layout = &layout;
+  proto_write_shape(m, LIT_SHAPE, &plain);
+}
+
 lw_status proto_write_literal(lw_buf *b, uint32_t number, const lw_literal *l) {
   lw_buf m = {0};
-  proto_write_shape(&m, LIT_SHAPE, l->shape);
+  write_literal_shape(&m, l->shape);
   lw_status st = NULL;
   for (int32_t i = 0; i < l->n_elems && !st; i++)
     st = proto_write_literal(&m, LIT_TUPLE, l->elems[i]);

@@ -38,7 +38,8 @@ enum {
   INST_CONTROL = 37,
   INST_SHARDING = 40,
   INST_BACKEND_CONFIG = 43,
-  INST_FRONTEND = 68
+  INST_FRONTEND = 68,
+  INST_CONFIG_PAYLOAD = 99
 };
 
 typedef struct {
@@ -109,6 +110,8 @@ static void fill_inst(proto_in *in, comp_in *c, lw_inst *i, pb_msg m) {
   i->frontend_attrs =
       proto_read_frontend(in, proto_sub(in, m, INST_FRONTEND));
   i->backend_config = proto_str(in, m, INST_BACKEND_CONFIG);
+  if (!i->backend_config && pb_has(m, INST_CONFIG_PAYLOAD))
+    i->backend_config = proto_payload(in, m, INST_CONFIG_PAYLOAD);
   if (!in->err) proto_read_attrs(in, m, i);
 }
 
@@ -323,7 +326,7 @@ static void read_module(proto_in *in, pb_msg m) {
 }
 
 static lw_status read_at(lw_context *ctx, pb_msg m, lw_module **out) {
-  proto_in in = {.ctx = ctx};
+  proto_in in = {.ctx = ctx, .payloads = m};
   *out = NULL;
   LW_TRY(pb_check(m));
   pb_msg name = pb_bytes(m, MODULE_NAME);

@@ -71,6 +71,20 @@ const int32_t *proto_i32s(proto_in *in, pb_msg m, uint32_t number,
   return w;
 }
 
+const char *proto_payload(proto_in *in, pb_msg m, uint32_t number) {
+  pb_msg p = proto_sub(in, m, number);
+  if (!pb_has(p, 2)) return proto_str(in, p, 1);
+  int64_t id = pb_i64(p, 2, 0), k = 0;
+  for (pb_iter it = pb_begin(in->payloads); pb_each(&it, 22, PB_LEN); k++)
+    if (k == id)
+      return lw_context_str(in->ctx, (const char *)it.bytes.p,
+                            strnlen((const char *)it.bytes.p,
+                                    pb_size(it.bytes)));
+  proto_fail(in, p, "payload %lld is not in the module's table",
+             (long long)id);
+  return NULL;
+}
+
 /* ---- layouts ---- */
 
 enum {
@@ -339,7 +353,7 @@ static void read_metadata(proto_in *in, pb_msg m, lw_metadata *d) {
   d->size_of_memory_working_set_bytes = pb_i64(m, META_WORKING_SET, 0);
   d->deduplicated_name = proto_str(in, m, META_DEDUPLICATED);
   d->scheduling_name = proto_str(in, m, META_SCHEDULING);
-  d->payload = proto_str(in, proto_sub(in, m, META_PAYLOAD), 1);
+  d->payload = proto_payload(in, m, META_PAYLOAD);
 }
 
 /* Nothing is said by an empty one. */

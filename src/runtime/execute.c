@@ -27,6 +27,10 @@ struct step {
   const lw_node *node;
   int32_t first;
   step *children;
+  /* KERNEL with one phase that is never worth a second thread: its code, so
+   * that small kernels in loops cost a call and no more. */
+  lw_phase_fn alone;
+  int64_t n_tiles;
 };
 
 typedef struct {
@@ -52,16 +56,38 @@ typedef struct {
   lw_executable *e;
   const lw_run_options *options;
   frame *f;
+  lw_kernel_args args; /* of small kernels, on the caller's thread */
   int64_t launched;
   uint64_t rng_state[2]; /* rng-get-and-update-state, low word first */
 } run;
 
 /* ---- making one ---- */
 
+static int parts_of(const lw_phase *p, int threads) {
+  if (threads <= 1 || p->n_tiles <= 1) return 1;
+  double by_flops = p->flops / FLOPS_PER_NS, by_bytes = p->bytes / BYTES_PER_NS;
+  double ns = by_flops > by_bytes ? by_flops : by_bytes;
+  if (ns < PARALLEL_NS) return 1;
+  double most = ns / PART_NS;
+  int parts = most < threads ? (int)most : threads;
+  return p->n_tiles < parts ? (int)p->n_tiles : parts;
+}
+
+/* Whatever the number of threads. */
+static void find_small(const lw_executable *e, step *s) {
+  if (s->node->kind != LW_NODE_KERNEL) return;
+  const lw_kernel *k = e->plan->kernels[s->node->kernel];
+  if (k->n_phases != 1 || k->phases[0].n_tiles <= 0) return;
+  if (parts_of(&k->phases[0], INT32_MAX) != 1) return;
+  s->alone = e->code[s->node->kernel].phases[0];
+  s->n_tiles = k->phases[0].n_tiles;
+}
+
 static step *add_step(lw_executable *e, const lw_node *n, step *s) {
   s->node = n;
   s->first = (int32_t)e->n_buffers;
   e->n_buffers += n->n_slices;
+  find_small(e, s);
   s->children = LW_NEW_ARRAY(e->memory, step, n->n_children + 1);
   for (int32_t k = 0; k < n->n_children; k++) {
     add_step(e, n->children[k], &s->children[k]);
@@ -248,33 +274,27 @@ typedef struct {
   int parts;
 } job;
 
-static void run_part(void *ctx, int part) {
-  const job *j = ctx;
-  const run *r = j->r;
-  unsigned saved = lw_fp_enter(r->options->flush_denormals);
-  lw_kernel_args args = {
-      .buffers = j->buffers,
+static lw_kernel_args args_of(const run *r, int part, int parts) {
+  return (lw_kernel_args){
       .scratch = r->f->scratch + r->e->scratch_stride * part,
       .run_seed = r->options->seed,
       .replica_id = r->options->replica_id,
       .partition_id = r->options->partition_id,
       .thread = part,
-      .n_threads = j->parts,
+      .n_threads = parts,
   };
+}
+
+static void run_part(void *ctx, int part) {
+  const job *j = ctx;
+  const run *r = j->r;
+  unsigned saved = lw_fp_enter(r->options->flush_denormals);
+  lw_kernel_args args = args_of(r, part, j->parts);
+  args.buffers = j->buffers;
   int64_t each = j->n_tiles / j->parts, more = j->n_tiles % j->parts;
   int64_t begin = each * part + (part < more ? part : more);
   j->fn(&args, begin, begin + each + (part < more));
   lw_fp_leave(saved);
-}
-
-static int parts_of(const lw_phase *p, int threads) {
-  if (threads <= 1 || p->n_tiles <= 1) return 1;
-  double by_flops = p->flops / FLOPS_PER_NS, by_bytes = p->bytes / BYTES_PER_NS;
-  double ns = by_flops > by_bytes ? by_flops : by_bytes;
-  if (ns < PARALLEL_NS) return 1;
-  double most = ns / PART_NS;
-  int parts = most < threads ? (int)most : threads;
-  return p->n_tiles < parts ? (int)p->n_tiles : parts;
 }
 
 static void fork_join(const run *r, lw_pool_fn fn, void *ctx, int parts) {
@@ -286,6 +306,11 @@ static void run_kernel(run *r, const step *s) {
   const lw_kernel *k = r->e->plan->kernels[s->node->kernel];
   const lw_kernel_code *code = &r->e->code[s->node->kernel];
   r->launched++;
+  if (s->alone) {
+    r->args.buffers = r->f->buffers + s->first;
+    s->alone(&r->args, 0, s->n_tiles);
+    return;
+  }
   for (int32_t p = 0; p < k->n_phases; p++) {
     const lw_phase *phase = &k->phases[p];
     if (phase->n_tiles <= 0) continue;
@@ -521,7 +546,10 @@ lw_status lw_executable_run(lw_executable *e, void *const *params,
   lw_status st = frame_take(e, lw_pool_threads(r.options->pool), &r.f);
   if (!st) {
     fill_frame(e, r.f, params, outputs);
+    r.args = args_of(&r, 0, 1);
+    unsigned saved = lw_fp_enter(r.options->flush_denormals);
     st = run_step(&r, e->root);
+    lw_fp_leave(saved);
     frame_give(e, r.f);
   }
   if (st) free_outputs(e->plan, outputs);

@@ -200,7 +200,7 @@ static void uniform_range(void **state) {
       assert_true(v >= 1 && v < 1.25);
       sum += v;
     }
-    assert_true(fabs(sum / N - 1.125) < 0.01);
+    assert_true(fabs(sum / (double)N - 1.125) < 0.01);
   }
 }
 

@@ -32,7 +32,7 @@ typedef struct {
   size_t len;
   lw_literal **args;
   int n_args;
-  lw_literal *want;
+  lw_literal *want, *want_flushed;
   lw_arena *arena;
   double ms; /* of one interpreted run */
 } program;
@@ -62,11 +62,13 @@ static lw_status seeded(lw_literal *l, int64_t number) {
                      l->data);
 }
 
-/* -0, infinities and NaN at the front: what identities get wrong. */
+/* -0, infinities, NaN and subnormals at the front: what identities get wrong.
+ */
 static void spice(lw_literal *l) {
-  static const double odd[] = {-0.0, 0.0, 1.0 / 0.0, -1.0 / 0.0, 0.0 / 0.0};
+  static const double odd[] = {-0.0,       0.0,       1.0 / 0.0,
+                               -1.0 / 0.0, 0.0 / 0.0, 1e-40};
   if (!lw_prim_is_float(l->shape->type)) return;
-  for (int64_t k = 0; k < 5 && k < l->shape->elements / 4; k++)
+  for (int64_t k = 0; k < 6 && k < l->shape->elements / 4; k++)
     lw_literal_set_f64(l, k, 0, odd[k]);
 }
 
@@ -123,26 +125,27 @@ static bool same(const lw_literal *a, const lw_literal *b) {
   return true;
 }
 
-static lw_status interpret(program *p, const lw_module *m, lw_arena *a,
-                           lw_literal **out) {
-  lw_interp_options o = {.max_steps = 2000000};
+static lw_status interpret(program *p, const lw_module *m, bool flush,
+                           lw_arena *a, lw_literal **out) {
+  lw_interp_options o = {.max_steps = 2000000, .flush_denormals = flush};
   return lw_interp_run(m, (const lw_literal *const *)p->args, p->n_args, &o, a,
                        out);
 }
 
 /* One way through the passes; passes NULL: the pipeline. */
-static lw_status check(program *p, const char *passes) {
+static lw_status check(program *p, const char *passes, bool flush) {
   lw_module *m;
   lw_literal *got;
   LW_TRY(lw_read_text(p->ctx, p->text, p->len, p->name, NULL, &m));
   lw_arena *a = lw_arena_new();
-  lw_pipeline_options o = {.passes = passes, .verify_each = true};
+  lw_pipeline_options o = {.passes = passes, .verify_each = true,
+                           .flush_denormals = flush};
   lw_status s =
       lw_pipeline_run(m, lw_pipeline_find("clean-up"), &o, a, NULL);
-  if (!s) s = interpret(p, m, a, &got);
+  if (!s) s = interpret(p, m, flush, a, &got);
   if (!s) {
     n_compared++;
-    if (!same(p->want, got)) s = lw_error(LW_INTERNAL, "other bits");
+    if (!same(flush ? p->want_flushed : p->want, got)) s = lw_error(LW_INTERNAL, "other bits");
   }
   lw_arena_free(a);
   lw_module_free(m);
@@ -158,12 +161,13 @@ static void report(program *p, const char *passes, lw_status s) {
 }
 
 static void check_all(program *p) {
-  report(p, NULL, check(p, NULL));
+  report(p, NULL, check(p, NULL, false));
+  report(p, "flushed", check(p, NULL, true));
   for (int k = 0; p->ms < 4 && k < lw_clean_up_pass_count; k++) {
     lw_buf b = {0};
     lw_buf_printf(&b, "call-inliner,layout-normalization,%s",
                   lw_clean_up_passes[k]->name);
-    report(p, b.data, check(p, b.data));
+    report(p, b.data, check(p, b.data, false));
     lw_buf_free(&b);
   }
 }
@@ -178,8 +182,9 @@ static lw_status prepare(program *p, const char *dir) {
   lw_status s = lw_file_exists(path) ? lw_npz_open(path, &in) : NULL;
   if (!s) s = make_args(p, m, in);
   double t = now_ms();
-  if (!s) s = interpret(p, m, p->arena, &p->want);
+  if (!s) s = interpret(p, m, false, p->arena, &p->want);
   p->ms = now_ms() - t;
+  if (!s) s = interpret(p, m, true, p->arena, &p->want_flushed);
   if (in) lw_npz_close(in);
   lw_module_free(m);
   return s;
@@ -236,7 +241,8 @@ static void run_random(uint64_t seed) {
   p.text = text.data;
   p.len = text.len;
   lw_status s = make_args(&p, m, NULL);
-  if (!s) s = interpret(&p, m, p.arena, &p.want);
+  if (!s) s = interpret(&p, m, false, p.arena, &p.want);
+  if (!s) s = interpret(&p, m, true, p.arena, &p.want_flushed);
   lw_module_free(m);
   n_ran++;
   if (!s) check_all(&p);

@@ -99,8 +99,10 @@ static LLVMValueRef input_offset(conv *c, LLVMValueRef *win, LLVMValueRef b,
   for (int32_t i = 0; i < c->dl->n_spatial; i++) {
     const lw_window_dim *w = &c->w->dims[i];
     int64_t dim = c->dl->input_spatial[i], size = c->in->dims[dim];
+    LLVMValueRef tap =
+        w->reversed ? sub(c, lw_i64(f, w->size - 1), win[i]) : win[i];
     LLVMValueRef p =
-        add(c, mul(c, c->pos[i], w->stride), mul(c, win[i], w->rhs_dilation));
+        add(c, mul(c, c->pos[i], w->stride), mul(c, tap, w->rhs_dilation));
     p = sub(c, p, lw_i64(f, w->pad_lo));
     if (i == c->lane_dim) {
       int64_t step = c->in_stride[dim] * w->stride;

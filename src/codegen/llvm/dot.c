@@ -210,6 +210,12 @@ static lw_operand load_lanes(lw_dot *d, int s, LLVMValueRef fixed,
                              LLVMValueRef mask) {
   lw_fn *f = d->f;
   int64_t stride, bytes = lw_prim_bytes(d->type[s]);
+  if (!d->base[s]) { /* a scalar in registers: broadcast */
+    lw_operand o = lw_dot_operand(d, d->type[s], d->scalar[s], 1);
+    o.re = lw_splat(f, o.re, width);
+    if (o.im) o.im = lw_splat(f, o.im, width);
+    return o;
+  }
   int old = lw_width(f, width);
   lw_cgval v;
   if (lw_axis_is_linear(along, &stride) && (stride == 1 || width == 1)) {
@@ -799,6 +805,7 @@ lw_status lw_emit_dot_stage(lw_fn *f, const lw_stage *s) {
     lw_value v = lw_value_operand(s->inst, i);
     d.type[i] = lw_value_shape(v)->type;
     d.base[i] = lw_array_base(f, v);
+    if (!d.base[i]) d.scalar[i] = lw_emit_value(f, v, NULL).v;
   }
   d.dest = lw_dest_base(f, s, 0);
   /* a point is one row (a batch's row of the lhs) or several */

@@ -11,6 +11,7 @@ typedef struct {
   lw_dot_plan plan;
   lw_prim acc, result, type[2]; /* type: of lhs and rhs */
   LLVMValueRef base[2], dest;
+  lw_cgval scalar[2]; /* of an operand without base: a scalar */
   LLVMValueRef row0, row1; /* the tile's rows: batch * m + row, i64 */
   int n_chains; /* 4 for complex results: re re, im im, re im, im re */
   int width;    /* vector lanes of the accumulator type */

@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""The command's manners: exit codes, streams, JSON, suggestions, files.
+
+  test_cli.py LAWSON
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+LAWSON = os.path.abspath(sys.argv[1])
+HERE = os.path.dirname(os.path.abspath(__file__))
+SMALL = """HloModule small
+
+ENTRY e {
+  x = f32[8] parameter(0)
+  y = f32[8] multiply(x, x)
+  ROOT z = f32[8] add(y, x)
+}
+"""
+TAKE = """HloModule take
+
+ENTRY e {
+  x = f32[10,4] parameter(0)
+  i = s32[5,1] parameter(1)
+  ROOT g = f32[5,4] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,4}
+}
+"""
+UNKNOWN_CALL = """HloModule u
+
+ENTRY e {
+  x = f32[8] parameter(0)
+  ROOT y = f32[8] custom-call(x), custom_call_target="no_such_target"
+}
+"""
+failed = []
+tmp = tempfile.mkdtemp()
+
+
+def path(name, text=None):
+    p = os.path.join(tmp, name)
+    if text is not None:
+        with open(p, "w") as f:
+            f.write(text)
+    return p
+
+
+def lawson(*args, text=None):
+    env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "CLICOLOR")}
+    return subprocess.run([LAWSON, *args], input=text, capture_output=True, text=True, env=env)
+
+
+def expect(what, condition, done=None):
+    if not condition:
+        failed.append(what)
+        print("FAILED:", what)
+        if done is not None:
+            print("  exit", done.returncode, "\n  stdout:", done.stdout[-600:], "\n  stderr:", done.stderr[-600:])
+
+
+def exits(code, *args, says=None, text=None):
+    done = lawson(*args, text=text)
+    expect(f"{args} exits with {code}", done.returncode == code, done)
+    if says:
+        expect(f"{args} says {says!r}", says in done.stderr, done)
+    return done
+
+
+def one_object(done, command):
+    try:
+        j = json.loads(done.stdout)
+    except ValueError as e:
+        expect(f"{command} --json is one JSON object: {e}", False, done)
+        return {}
+    expect(f"{command}: schema", j.get("schema") == f"lawson.{command}/1", done)
+    return j
+
+
+small, take = path("small.hlo", SMALL), path("take.hlo", TAKE)
+broken = path("broken.hlo", SMALL.replace("add(y, x)", "add(y, nowhere)"))
+wrong = path("wrong.hlo", SMALL.replace("f32[8] multiply", "f32[9] multiply"))
+
+# usage: exit 2, the option is named, the nearest suggested
+exits(2)
+exits(2, "rum", says="did you mean 'run'")
+exits(2, "run", says="MODULE")
+exits(2, "run", small, "extra", says="extra")
+exits(2, "run", small, "--fusoin=none", says="--fusion")
+exits(2, "run", small, "--fusion=nnone", says="none|xla|priority")
+exits(2, "run", small, "--threads=many", says="--threads")
+exits(2, "run", small, "--repeat", says="--repeat")
+exits(2, "run", small, "--interp=yes", says="--interp")
+exits(2, "run", small, "--compiler=gcc", says="lawson")
+exits(2, "run", small, "--target=cpuu", says="cpu")
+exits(2, "opt", small, "--passes=dec", says="dce")
+exits(2, "opt", small, "--disable= dce", says="dce")
+exits(2, "opt", small, "--disable=priority-fuson", says="priority-fusion")
+exits(2, "opt", small, "--fuel=dce=x", says="dce")
+exits(2, "opt", small, "--pass-option=no-such.a=1", says="no-such")
+exits(2, "help", "priority-fuson", says="priority-fusion")
+
+# bad or unsupported input: exit 1
+exits(1, "run", path("nowhere.hlo"), says="nowhere.hlo")
+done = exits(1, "fmt", broken, says="nowhere")
+expect("errors carry line and column", "broken.hlo:6:" in done.stderr, done)
+exits(1, "check", wrong, says="wrong.hlo:5:")
+exits(1, "run", wrong)
+exits(1, "run", "-", text="", says="stdin")
+exits(1, "run", "-", text=UNKNOWN_CALL, says="no_such_target")
+exits(1, "extract", small, "yy", says="y")
+exits(1, "run", small, "--inputs", path("nowhere.npz"), says="nowhere.npz")
+
+# products to stdout, all else to stderr
+done = exits(0, "fmt", small)
+expect("fmt prints the module", done.stdout.startswith("HloModule small") and not done.stderr, done)
+again = exits(0, "fmt", "-", text=done.stdout)
+expect("fmt is a fixpoint", again.stdout == done.stdout, again)
+done = exits(0, "opt", small)
+expect("opt prints a module alone", done.stdout.startswith("HloModule small"), done)
+expect("opt's table is on stderr", "priority-fusion" in done.stderr and "pipeline cpu" not in done.stdout, done)
+done = exits(0, "opt", small, "--disable=priority-fusion")
+expect("a disabled pass is accounted for", "disabled: priority-fusion (" in done.stderr, done)
+out = path("out.hlo")
+done = exits(0, "opt", small, "-o", out)
+expect("-o writes the file", done.stdout == "" and open(out).read().startswith("HloModule"), done)
+done = exits(0, "opt", small, "--fusion=none", "--output=-")
+expect("-o - is standard output", "HloModule" in done.stdout, done)
+folder = path("passes")
+exits(0, "opt", small, f"--dump-passes={folder}")
+expect("--dump-passes writes modules", any(n.endswith(".hlo") for n in os.listdir(folder)))
+for dump, word in [("--dump-kernels", "kernel"), ("--dump-plan", "live ranges"), ("--dump-llvm", "define"),
+                   ("--dump-asm", "ret"), ("--dot", "digraph"), ("--report", "kernels, fused"), ("--decisions", "")]:
+    done = exits(0, "opt", small, dump)
+    expect(f"{dump} prints it", word in done.stdout and "HloModule" not in done.stdout, done)
+proto = path("small.pb")
+exits(0, "fmt", small, "--proto", "-o", proto)
+done = exits(0, "fmt", proto)
+expect("a proto is read", "multiply" in done.stdout, done)
+
+# folders of dumps, log prefixes
+dumps = path("dumps")
+os.mkdir(dumps)
+for n, t in [("module_0001.a.before_optimizations.txt", SMALL), ("module_0002.b.before_optimizations.txt", TAKE)]:
+    with open(os.path.join(dumps, n), "w") as f:
+        f.write(t)
+exits(2, "check", dumps)
+done = exits(2, "fmt", dumps, says="module_0002.b")
+done = exits(0, "fmt", dumps, "--module=0002")
+expect("--module chooses", "gather" in done.stdout, done)
+exits(1, "fmt", dumps, "--module=zzz", says="zzz")
+prefixed = "".join(f"I0000 00:00:1700000000.123456    1234 hlo.cc:12] {line}\n" for line in SMALL.split("\n"))
+done = exits(0, "fmt", "-", text=prefixed)
+expect("log prefixes are dropped", "multiply" in done.stdout, done)
+
+# run
+done = exits(0, "run", small, "--seed=5")
+expect("run prints outputs on stdout", done.stdout.startswith("o0 f32[8] {"), done)
+expect("run says the seed", "seed 5" in done.stderr, done)
+interp = exits(0, "run", small, "--seed=5", "--interp")
+expect("the interpreter agrees", interp.stdout == done.stdout, interp)
+done = exits(0, "run", take)
+expect("indices stay in range", "0..9" in done.stderr, done)
+saved = path("out.npz")
+exits(0, "run", small, "--save", saved)
+exits(0, "run", small, "--expect", saved)
+other = path("other.hlo", SMALL.replace("add(y, x)", "subtract(y, x)"))
+done = exits(3, "run", other, "--expect", saved)
+expect("a difference is shown", "FAR" in done.stdout, done)
+done = exits(0, "run", small, "--repeat=5", "--threads=2", "--json")
+j = one_object(done, "run")
+expect("run --json has what it must", all(k in j for k in (
+    "outputs", "compile_ms", "time_ms", "peak_bytes", "threads", "fusions", "kernels")), done)
+expect("times", j.get("time_ms", {}).get("runs") == 5 and
+       j["time_ms"]["min"] <= j["time_ms"]["median"] <= j["time_ms"]["max"], done)
+done = exits(0, "run", small, "--brief", "--repeat=3")
+expect("--brief is one line", done.stdout.count("\n") == 1 and not done.stderr, done)
+
+# the other commands and their JSON
+one_object(exits(0, "opt", small, "--json"), "opt")
+one_object(exits(0, "fmt", small, "--json"), "fmt")
+one_object(exits(0, "check", small, "--json"), "check")
+j = one_object(exits(1, "check", wrong, broken, "--json"), "check")
+expect("check lists problems", len(j.get("problems", [])) >= 2)
+j = one_object(exits(0, "verify", small, "--json"), "verify")
+expect("verify: the same bits", j.get("same") is True)
+expect("verify: nothing not tested is called the same", all(
+    r["verdict"] in ("same", "not tested") for r in j.get("roads", [])))
+done = exits(0, "diff", small, small)
+expect("diff: SAME", "SAME" in done.stdout, done)
+done = exits(3, "diff", small, other)
+expect("diff: MOVED", "MOVED" in done.stdout, done)
+one_object(exits(3, "diff", small, other, "--json"), "diff")
+done = exits(0, "extract", small, "y")
+expect("extract gives a module", "multiply" in done.stdout and "add" not in done.stdout, done)
+exits(0, "run", "-", text=done.stdout)
+one_object(exits(0, "extract", small, "y", "--json"), "extract")
+one_object(exits(0, "passes", "--json"), "passes")
+done = exits(0, "targets")
+expect("targets lists", "cpu" in done.stdout, done)
+one_object(exits(0, "targets", "--json"), "targets")
+one_object(exits(0, "doctor", "--json"), "doctor")
+done = exits(0, "--version")
+expect("--version", all(w in done.stdout for w in ("LLVM", "CPU", "target")), done)
+for words in (["--help"], ["run", "--help"], ["help"], ["help", "run"], ["help", "dce"], ["help", "side-effect"]):
+    done = exits(0, *words)
+    expect(f"{words} prints", len(done.stdout) > 20 and not done.stderr, done)
+
+# colour: never into a pipe unless asked
+done = exits(0, "check", small)
+expect("no colour in a pipe", "\033" not in done.stdout, done)
+done = exits(0, "check", small, "--color=always")
+expect("--color=always", "\033" in done.stdout, done)
+
+# the same bytes every time
+first = lawson("opt", small).stdout
+expect("opt is deterministic", all(lawson("opt", small).stdout == first for _ in range(3)))
+
+# a reader that goes away
+pipe = subprocess.Popen(f"'{LAWSON}' help | head -1; exit ${{PIPESTATUS[0]}}", shell=True, executable="/bin/bash",
+                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+pipe.communicate()
+expect("a closed pipe is no error", pipe.returncode == 0)
+
+print(f"{len(failed)} failed")
+sys.exit(1 if failed else 0)
