@@ -109,14 +109,15 @@ static void check_links(check *c, const lw_comp *k, const lw_inst *i) {
   if (!i->shape) check_inst_error(c, i, "has no shape");
   const char *fault = i->shape ? shape_fault(i->shape) : NULL;
   if (fault)
-    check_inst_error(c, i, "its shape %s %s", lw_infer_shape_str(c->ctx, i->shape),
-                     fault);
+    check_inst_error(c, i, "its shape %s %s",
+                     lw_infer_shape_str(c->ctx, i->shape), fault);
   for (int32_t o = 0; o < i->n_operands; o++) check_operand(c, i, o);
   check_uses(c, i);
   for (int32_t p = 0; p < i->n_control_preds; p++) {
     const lw_inst *pred = i->control_preds[p];
     if (!pred || pred->parent != k)
-      check_inst_error(c, i, "control predecessor %s is not in the same "
+      check_inst_error(c, i,
+                       "control predecessor %s is not in the same "
                        "computation",
                        pred ? pred->name : "(none)");
     else if (pred == i)
@@ -173,11 +174,13 @@ static void check_name(check *c, const lw_inst *i, lw_map *names) {
   }
   const lw_inst *other = (const lw_inst *)(uintptr_t)*slot;
   if (other->line)
-    check_inst_error(c, i, "the name is already used in line %d; instruction "
+    check_inst_error(c, i,
+                     "the name is already used in line %d; instruction "
                      "names are unique in a module",
                      other->line);
   else
-    check_inst_error(c, i, "the name is already used in %s; instruction names "
+    check_inst_error(c, i,
+                     "the name is already used in %s; instruction names "
                      "are unique in a module",
                      other->parent ? other->parent->name : "the module");
 }
@@ -190,8 +193,7 @@ static void check_names(check *c) {
     if (*slot)
       check_comp_error(c, k, "there are two computations of this name");
     *slot = 1;
-    for (const lw_inst *i = k->first; i; i = i->next)
-      check_name(c, i, &names);
+    for (const lw_inst *i = k->first; i; i = i->next) check_name(c, i, &names);
   }
   lw_map_free(&names);
   lw_map_free(&comps);
@@ -230,7 +232,8 @@ static void find_cycle(check *c, const lw_inst *start, uint8_t *color) {
       color[top->i->id] = BLACK;
       stack.len--;
     } else if (color[d->id] == GREY) {
-      check_inst_error(c, top->i, "depends on itself: it uses %s, which is "
+      check_inst_error(c, top->i,
+                       "depends on itself: it uses %s, which is "
                        "computed from it",
                        d->name);
     } else if (color[d->id] == WHITE) {
@@ -285,7 +288,8 @@ static void find_recursion(check *c, const lw_comp *start, uint8_t *color) {
       check_inst_error(c, from, "calls %s, which is not in the module",
                        d->name);
     } else if (color[d->id] == GREY) {
-      check_inst_error(c, from, "calls %s, which leads back here; computations "
+      check_inst_error(c, from,
+                       "calls %s, which leads back here; computations "
                        "cannot be recursive (use while)",
                        d->name);
     } else if (color[d->id] == WHITE) {
@@ -309,16 +313,15 @@ static void check_recursion(check *c) {
 static void note_fusions(check *c) {
   for (const lw_comp *k = c->m->first_comp; k; k = k->next)
     for (const lw_inst *i = k->first; i; i = i->next) {
-      const lw_comp *body = i->opcode == LW_OP_FUSION
-                                ? lw_inst_comp(i, LW_ATTR_CALLS)
-                                : NULL;
+      const lw_comp *body =
+          i->opcode == LW_OP_FUSION ? lw_inst_comp(i, LW_ATTR_CALLS) : NULL;
       if (!body) continue;
       uint64_t *slot = lw_map_put(&c->fusion_of, (uintptr_t)body);
       if (*slot)
-        check_inst_error(c, i, "calls=%s is already the body of %s; a fusion "
+        check_inst_error(c, i,
+                         "calls=%s is already the body of %s; a fusion "
                          "needs a body of its own",
-                         body->name,
-                         ((const lw_inst *)(uintptr_t)*slot)->name);
+                         body->name, ((const lw_inst *)(uintptr_t)*slot)->name);
       else
         *slot = (uintptr_t)i;
     }

@@ -23,7 +23,7 @@ void check_module_error(check *c, const char *fmt, ...) LW_PRINTF(2, 3);
 /* Operands and shapes are all there, so that more can be asked. */
 bool check_is_sound(const lw_inst *i);
 
-void check_structure(check *c);            /* check.c */
+void check_structure(check *c);                     /* check.c */
 void check_instruction(check *c, const lw_inst *i); /* check_inst.c */
 void check_sharding(check *c, const lw_inst *i);
 void check_fusion(check *c, const lw_inst *i);

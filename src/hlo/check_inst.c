@@ -93,7 +93,8 @@ static void check_fold(check *c, const lw_inst *i) {
   const int64_t *dims = lw_inst_i64s(i, LW_ATTR_DIMENSIONS, &n_dims);
   const lw_shape *s = i->n_operands ? lw_inst_operand(i, 0)->shape : NULL;
   if (n != 2 || v[0] < LW_FOLD_ROW || v[0] > LW_FOLD_SEQ || v[1] < 1) {
-    check_inst_error(c, i, "lawson.fold must be \"rule,run\": a rule of 0 "
+    check_inst_error(c, i,
+                     "lawson.fold must be \"rule,run\": a rule of 0 "
                      "(row), 1 (column) or 2 (sequence) and a positive run");
     return;
   }
@@ -103,7 +104,8 @@ static void check_fold(check *c, const lw_inst *i) {
         __builtin_mul_overflow(total, s->dims[dims[k]], &total))
       return;
   if (v[0] == LW_FOLD_ROW && total % v[1])
-    check_inst_error(c, i, "lawson.fold's run %lld does not divide the %lld "
+    check_inst_error(c, i,
+                     "lawson.fold's run %lld does not divide the %lld "
                      "elements that are reduced",
                      (long long)v[1], (long long)total);
 }
@@ -112,14 +114,16 @@ static void check_custom_call(check *c, const lw_inst *i) {
   const lw_attr *a = lw_inst_attr(i, LW_ATTR_OPERAND_LAYOUT_CONSTRAINTS);
   if (!a) return;
   if (a->u.shapes.n != i->n_operands) {
-    check_inst_error(c, i, "operand_layout_constraints has %d shapes for %d "
+    check_inst_error(c, i,
+                     "operand_layout_constraints has %d shapes for %d "
                      "operands",
                      a->u.shapes.n, i->n_operands);
     return;
   }
   for (int32_t k = 0; k < i->n_operands; k++)
     if (!lw_shape_compatible(a->u.shapes.v[k], lw_inst_operand(i, k)->shape))
-      check_inst_error(c, i, "operand_layout_constraints of operand %d is "
+      check_inst_error(c, i,
+                       "operand_layout_constraints of operand %d is "
                        "another shape than the operand's",
                        k);
 }
@@ -158,7 +162,8 @@ static void check_group_iota(check *c, const lw_inst *i,
     ok = g->reshape_dims[k] > 0 &&
          !__builtin_mul_overflow(n, g->reshape_dims[k], &n);
   if (!ok || n != want)
-    check_inst_error(c, i, "replica groups [%lld,%lld] do not number the "
+    check_inst_error(c, i,
+                     "replica groups [%lld,%lld] do not number the "
                      "devices they are reshaped from",
                      (long long)g->iota_groups, (long long)g->iota_group_size);
 }
@@ -167,8 +172,7 @@ static void check_collective(check *c, const lw_inst *i) {
   const lw_attr *a = lw_inst_attr(i, LW_ATTR_REPLICA_GROUPS);
   if (a && a->u.groups->kind == LW_RG_LISTS)
     check_group_list(c, i, a->u.groups);
-  if (a && a->u.groups->kind == LW_RG_IOTA)
-    check_group_iota(c, i, a->u.groups);
+  if (a && a->u.groups->kind == LW_RG_IOTA) check_group_iota(c, i, a->u.groups);
   if (lw_inst_i64(i, LW_ATTR_USE_GLOBAL_DEVICE_IDS, 0) &&
       lw_inst_i64(i, LW_ATTR_CHANNEL_ID, 0) <= 0)
     check_inst_error(c, i, "use_global_device_ids needs a channel_id");
@@ -217,10 +221,12 @@ static void check_output_alias(check *c, const lw_inst *i) {
     const lw_shape *out =
         check_subshape(i->shape, al->output_index, al->n_output_index);
     if (!out)
-      check_inst_error(c, i, "output_to_operand_aliasing names an output that "
+      check_inst_error(c, i,
+                       "output_to_operand_aliasing names an output that "
                        "is not there");
     if (al->operand < 0 || al->operand >= i->n_operands) {
-      check_inst_error(c, i, "output_to_operand_aliasing names operand %lld of "
+      check_inst_error(c, i,
+                       "output_to_operand_aliasing names operand %lld of "
                        "%d",
                        (long long)al->operand, i->n_operands);
       continue;
@@ -229,12 +235,14 @@ static void check_output_alias(check *c, const lw_inst *i) {
         check_subshape(lw_inst_operand(i, (int32_t)al->operand)->shape,
                        al->operand_index, al->n_operand_index);
     if (!in)
-      check_inst_error(c, i, "output_to_operand_aliasing names a part of "
+      check_inst_error(c, i,
+                       "output_to_operand_aliasing names a part of "
                        "operand %lld that is not there",
                        (long long)al->operand);
     else if (out && lw_shape_is_array(in) && lw_shape_is_array(out) &&
              lw_shape_bytes(in) != lw_shape_bytes(out))
-      check_inst_error(c, i, "output_to_operand_aliasing pairs shapes of "
+      check_inst_error(c, i,
+                       "output_to_operand_aliasing pairs shapes of "
                        "different size");
   }
 }
@@ -257,7 +265,8 @@ void check_fusion(check *c, const lw_inst *i) {
   for (const lw_inst *j = k->first; j; j = j->next) {
     if ((unsigned)j->opcode >= LW_OPCODE_COUNT) continue;
     if (j != k->root && !j->n_uses && !side_effect_by_itself(j))
-      check_inst_error(c, j, "is in the body of %s, but nothing uses it; drop "
+      check_inst_error(c, j,
+                       "is in the body of %s, but nothing uses it; drop "
                        "it%s",
                        i->name,
                        j->opcode == LW_OP_PARAMETER ? " and the operand" : "");
@@ -274,11 +283,16 @@ static bool is_async_start(lw_opcode op) {
 
 static lw_opcode start_of(lw_opcode done) {
   switch ((int)done) {
-    case LW_OP_ALL_REDUCE_DONE: return LW_OP_ALL_REDUCE_START;
-    case LW_OP_ALL_GATHER_DONE: return LW_OP_ALL_GATHER_START;
-    case LW_OP_COLLECTIVE_PERMUTE_DONE: return LW_OP_COLLECTIVE_PERMUTE_START;
-    case LW_OP_COPY_DONE: return LW_OP_COPY_START;
-    default: return LW_OPCODE_COUNT;
+    case LW_OP_ALL_REDUCE_DONE:
+      return LW_OP_ALL_REDUCE_START;
+    case LW_OP_ALL_GATHER_DONE:
+      return LW_OP_ALL_GATHER_START;
+    case LW_OP_COLLECTIVE_PERMUTE_DONE:
+      return LW_OP_COLLECTIVE_PERMUTE_START;
+    case LW_OP_COPY_DONE:
+      return LW_OP_COPY_START;
+    default:
+      return LW_OPCODE_COUNT;
   }
 }
 
@@ -298,12 +312,12 @@ static void check_async(check *c, const lw_inst *i) {
       lw_inst_user_count(i) != 1)
     check_inst_error(c, i, "%s must have exactly one user, its -done",
                      lw_opcode_name(i->opcode));
-  const lw_comp *k = i->opcode == LW_OP_ASYNC_START
-                         ? lw_inst_comp(i, LW_ATTR_CALLS)
-                         : NULL;
+  const lw_comp *k =
+      i->opcode == LW_OP_ASYNC_START ? lw_inst_comp(i, LW_ATTR_CALLS) : NULL;
   for (const lw_inst *j = k ? k->first : NULL; j; j = j->next)
     if (j != k->root && j->opcode != LW_OP_PARAMETER)
-      check_inst_error(c, j, "an asynchronous computation holds one operation "
+      check_inst_error(c, j,
+                       "an asynchronous computation holds one operation "
                        "and its parameters");
 }
 
@@ -333,9 +347,9 @@ static void check_mixed(check *c, const lw_inst *i) {
 
 static bool same_order(const lw_shape *a, const lw_shape *b) {
   if (!a->layout || !b->layout || a->rank != b->rank) return true;
-  return !a->rank || !memcmp(a->layout->minor_to_major,
-                             b->layout->minor_to_major,
-                             (size_t)a->rank * sizeof(int64_t));
+  return !a->rank ||
+         !memcmp(a->layout->minor_to_major, b->layout->minor_to_major,
+                 (size_t)a->rank * sizeof(int64_t));
 }
 
 static void check_layouts(check *c, const lw_inst *i) {
@@ -343,7 +357,8 @@ static void check_layouts(check *c, const lw_inst *i) {
   for (int32_t k = 0; k < i->n_operands; k++) {
     const lw_shape *s = lw_inst_operand(i, k)->shape;
     if (lw_shape_is_array(s) && !same_order(s, i->shape))
-      check_inst_error(c, i, "operand %d is %s, but the result %s: an "
+      check_inst_error(c, i,
+                       "operand %d is %s, but the result %s: an "
                        "elementwise operation cannot change the layout",
                        k, lw_shape_str(c->ctx, s),
                        lw_shape_str(c->ctx, i->shape));
@@ -380,8 +395,12 @@ void check_instruction(check *c, const lw_inst *i) {
   }
   if (flags & LW_OPF_ASYNC) check_async(c, i);
   switch ((int)i->opcode) {
-    case LW_OP_COMPARE: check_compare(c, i); break;
-    case LW_OP_REDUCE: check_fold(c, i); break;
+    case LW_OP_COMPARE:
+      check_compare(c, i);
+      break;
+    case LW_OP_REDUCE:
+      check_fold(c, i);
+      break;
     case LW_OP_CUSTOM_CALL:
       check_custom_call(c, i);
       check_output_alias(c, i);
@@ -390,8 +409,12 @@ void check_instruction(check *c, const lw_inst *i) {
       check_fusion(c, i);
       check_output_alias(c, i);
       break;
-    case LW_OP_DOT: case LW_OP_CONVOLUTION: check_precision(c, i); break;
-    default: break;
+    case LW_OP_DOT:
+    case LW_OP_CONVOLUTION:
+      check_precision(c, i);
+      break;
+    default:
+      break;
   }
   if (i->sharding) check_sharding(c, i);
 }

@@ -49,7 +49,8 @@ static void check_tiled(check *c, const lw_inst *i, const lw_sharding *s,
                         const lw_shape *shape) {
   int64_t n, iota;
   if (!product(s->tile_dims, s->n_tile_dims, &n)) {
-    check_inst_error(c, i, "its sharding has a tile count below 1 or too many "
+    check_inst_error(c, i,
+                     "its sharding has a tile count below 1 or too many "
                      "devices");
     return;
   }
@@ -57,12 +58,13 @@ static void check_tiled(check *c, const lw_inst *i, const lw_sharding *s,
       s->n_last_tile_types + (s->replicate_on_last_tile_dim ? 1 : 0);
   if (lw_shape_is_array(shape) && s->n_tile_dims - extra != shape->rank)
     check_inst_error(c, i, "its sharding tiles %d dimensions, but %s has %d",
-                     s->n_tile_dims - extra,
-                     lw_infer_shape_str(c->ctx, shape), shape->rank);
+                     s->n_tile_dims - extra, lw_infer_shape_str(c->ctx, shape),
+                     shape->rank);
   if (s->n_devices)
     check_devices(c, i, s, n);
   else if (!product(s->iota_dims, s->n_iota_dims, &iota) || iota != n)
-    check_inst_error(c, i, "its sharding tiles over %lld devices, but numbers "
+    check_inst_error(c, i,
+                     "its sharding tiles over %lld devices, but numbers "
                      "another count",
                      (long long)n);
 }
@@ -79,8 +81,7 @@ static void check_one_sharding(check *c, const lw_inst *i, const lw_sharding *s,
 static void check_leaves(check *c, const lw_inst *i, const lw_sharding *s,
                          const lw_shape *shape, int32_t *at) {
   if (!lw_shape_is_tuple(shape)) {
-    if (*at < s->n_elems)
-      check_one_sharding(c, i, s->elems[(*at)++], shape);
+    if (*at < s->n_elems) check_one_sharding(c, i, s->elems[(*at)++], shape);
     return;
   }
   for (int32_t k = 0; k < shape->n_elems && *at < s->n_elems; k++)
@@ -99,7 +100,8 @@ void check_sharding(check *c, const lw_inst *i) {
     check_inst_error(c, i, "has the sharding of a tuple, but the shape %s",
                      lw_infer_shape_str(c->ctx, i->shape));
   else if (leaves != s->n_elems && !empty && i->opcode != LW_OP_OUTFEED)
-    check_inst_error(c, i, "its sharding has %d elements for %lld leaves of the "
+    check_inst_error(c, i,
+                     "its sharding has %d elements for %lld leaves of the "
                      "shape",
                      s->n_elems, (long long)leaves);
   int32_t at = 0;
@@ -109,9 +111,8 @@ void check_sharding(check *c, const lw_inst *i) {
 /* ---- the header ---- */
 
 static const lw_inst *entry_param(const lw_module *m, int64_t k) {
-  return k >= 0 && k < (int64_t)m->entry->params.len
-             ? m->entry->params.data[k]
-             : NULL;
+  return k >= 0 && k < (int64_t)m->entry->params.len ? m->entry->params.data[k]
+                                                     : NULL;
 }
 
 static void check_entry_layout(check *c) {
@@ -119,7 +120,8 @@ static void check_entry_layout(check *c) {
   const lw_comp *e = m->entry;
   if (!m->entry_result) return;
   if ((size_t)m->n_entry_params != e->params.len) {
-    check_module_error(c, "entry_computation_layout has %d parameters, the "
+    check_module_error(c,
+                       "entry_computation_layout has %d parameters, the "
                        "entry %s has %zu",
                        m->n_entry_params, e->name, e->params.len);
     return;
@@ -133,15 +135,15 @@ static void check_entry_layout(check *c) {
   }
   if (e->root && e->root->shape &&
       !lw_shape_compatible(e->root->shape, m->entry_result))
-    check_inst_error(c, e->root, "is %s, but entry_computation_layout says the "
+    check_inst_error(c, e->root,
+                     "is %s, but entry_computation_layout says the "
                      "result is %s",
                      lw_infer_shape_str(c->ctx, e->root->shape),
                      lw_infer_shape_str(c->ctx, m->entry_result));
 }
 
-static const lw_shape *param_part(check *c, int64_t param,
-                                  const int64_t *index, int32_t n,
-                                  const char *what) {
+static const lw_shape *param_part(check *c, int64_t param, const int64_t *index,
+                                  int32_t n, const char *what) {
   const lw_inst *p = entry_param(c->m, param);
   if (!p || !p->shape) {
     check_module_error(c, "%s names parameter %lld; the entry has %zu", what,
@@ -167,25 +169,27 @@ static void check_aliases(check *c, lw_map *params) {
     const lw_io_alias *a = &m->aliases[k];
     const lw_shape *in = param_part(c, a->param, a->param_index,
                                     a->n_param_index, "input_output_alias");
-    const lw_shape *out = m->entry->root && m->entry->root->shape
-                              ? check_subshape(m->entry->root->shape,
-                                               a->output_index,
-                                               a->n_output_index)
-                              : NULL;
+    const lw_shape *out =
+        m->entry->root && m->entry->root->shape
+            ? check_subshape(m->entry->root->shape, a->output_index,
+                             a->n_output_index)
+            : NULL;
     if (!out)
-      check_module_error(c, "input_output_alias names an output that is not "
+      check_module_error(c,
+                         "input_output_alias names an output that is not "
                          "there");
     if (in && out && lw_shape_is_array(in) && lw_shape_is_array(out) &&
         lw_shape_bytes(in) != lw_shape_bytes(out))
-      check_module_error(c, "input_output_alias pairs %s with %s, which differ "
+      check_module_error(c,
+                         "input_output_alias pairs %s with %s, which differ "
                          "in size",
                          lw_infer_shape_str(c->ctx, in),
                          lw_infer_shape_str(c->ctx, out));
-    uint64_t *o = lw_map_put(
-        &outputs, index_key(1, a->output_index, a->n_output_index));
+    uint64_t *o =
+        lw_map_put(&outputs, index_key(1, a->output_index, a->n_output_index));
     uint64_t *p = lw_map_put(
-        params, index_key((uint64_t)a->param + 2, a->param_index,
-                          a->n_param_index));
+        params,
+        index_key((uint64_t)a->param + 2, a->param_index, a->n_param_index));
     if (*o) check_module_error(c, "an output is aliased twice");
     if (*p)
       check_module_error(c, "parameter %lld is aliased twice",
@@ -199,9 +203,10 @@ static void check_donors(check *c, const lw_map *aliased) {
   const lw_module *m = c->m;
   for (int32_t k = 0; k < m->n_donors; k++) {
     const lw_donor *d = &m->donors[k];
-    if (!param_part(c, d->param, d->index, d->n_index, "buffer_donor")) continue;
-    if (lw_map_get(aliased, index_key((uint64_t)d->param + 2, d->index,
-                                      d->n_index)))
+    if (!param_part(c, d->param, d->index, d->n_index, "buffer_donor"))
+      continue;
+    if (lw_map_get(aliased,
+                   index_key((uint64_t)d->param + 2, d->index, d->n_index)))
       check_module_error(c, "parameter %lld is donated and aliased; drop one",
                          (long long)d->param);
   }
@@ -210,14 +215,14 @@ static void check_donors(check *c, const lw_map *aliased) {
 void check_header(check *c) {
   const lw_module *m = c->m;
   if (!m->entry) {
-    check_module_error(c, "the module has no entry computation; mark one "
+    check_module_error(c,
+                       "the module has no entry computation; mark one "
                        "ENTRY");
     return;
   }
   if (!lw_map_get(&c->is_comp, (uintptr_t)m->entry))
     check_module_error(c, "the entry computation is not in the module");
-  if (m->entry->execution_thread &&
-      strcmp(m->entry->execution_thread, "main"))
+  if (m->entry->execution_thread && strcmp(m->entry->execution_thread, "main"))
     check_comp_error(c, m->entry, "the entry must run on the main thread");
   check_entry_layout(c);
   lw_map aliased = {0};

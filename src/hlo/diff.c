@@ -177,8 +177,7 @@ static void say_shape(lw_buf *b, matcher *w, const lw_inst *i,
   unsigned l = layouts ? LW_FP_LAYOUT : LW_FP_STRUCTURE;
   if (lw_shape_fingerprint(i->shape, l) == lw_shape_fingerprint(j->shape, l))
     return;
-  lw_buf_printf(b, "shape %s -> %s",
-                lw_infer_shape_str(w->a->ctx, i->shape),
+  lw_buf_printf(b, "shape %s -> %s", lw_infer_shape_str(w->a->ctx, i->shape),
                 lw_infer_shape_str(w->b->ctx, j->shape));
   if (lw_shape_fingerprint(i->shape, LW_FP_STRUCTURE) ==
       lw_shape_fingerprint(j->shape, LW_FP_STRUCTURE)) {
@@ -215,8 +214,9 @@ static const char *changes(matcher *w, const lw_inst *i, const lw_inst *j) {
     say_attrs(&b, i, j);
     if (!same_text(i->backend_config, j->backend_config))
       say(&b, "backend_config");
-    if (!b.len) say(&b, lw_inst_called_count(i) ? "called computations"
-                                                : "sharding or attributes");
+    if (!b.len)
+      say(&b, lw_inst_called_count(i) ? "called computations"
+                                      : "sharding or attributes");
   }
   const char *s = lw_arena_strdup(w->d->arena, lw_buf_cstr(&b), b.len);
   lw_buf_free(&b);
@@ -283,8 +283,7 @@ lw_diff *lw_diff_modules(const lw_module *a, const lw_module *b,
   for (size_t k = 0; k < w.queue.len; k++) match_comps(&w, w.queue.data[k]);
   size_t done = w.queue.len;
   match_rest(&w);
-  for (size_t k = done; k < w.queue.len; k++)
-    match_comps(&w, w.queue.data[k]);
+  for (size_t k = done; k < w.queue.len; k++) match_comps(&w, w.queue.data[k]);
   d->fingerprint_a = lw_fp_module(w.fa);
   d->fingerprint_b = lw_fp_module(w.fb);
   d->moved = d->fingerprint_a != d->fingerprint_b;
@@ -372,6 +371,7 @@ void lw_diff_print(lw_buf *out, const lw_diff *d, int64_t max) {
     print_item(out, &d->items.data[k]);
   }
   if (!d->items.len)
-    lw_buf_str(out, "the difference is in the order, the header or who uses "
-                    "which copy of a value\n");
+    lw_buf_str(out,
+               "the difference is in the order, the header or who uses "
+               "which copy of a value\n");
 }

@@ -13,6 +13,8 @@
 
 #include <string.h>
 
+#include "hlo/infer.h"
+
 struct lw_fp {
   const lw_module *m;
   unsigned levels;
@@ -59,8 +61,7 @@ static uint64_t hash_layout(lw_fp *f, const lw_layout *l) {
   for (int32_t i = 0; i < l->n_splits; i++)
     h = hash_i64s(l->splits[i].indices, l->splits[i].n,
                   lw_hash_mix(h, (uint64_t)l->splits[i].dim));
-  if (l->physical_shape)
-    h = lw_hash_mix(h, hash_shape(f, l->physical_shape));
+  if (l->physical_shape) h = lw_hash_mix(h, hash_shape(f, l->physical_shape));
   return lw_hash_mix(h, (uint64_t)l->metadata_prefix_bytes);
 }
 
@@ -103,24 +104,6 @@ static uint64_t hash_sharding(const lw_sharding *s, int depth) {
 
 /* ---- attributes ---- */
 
-static lw_compare_type default_compare(const lw_inst *i) {
-  const lw_inst *a = i->n_operands ? lw_inst_operand(i, 0) : NULL;
-  if (!a || !a->shape) return LW_CT_NONE;
-  switch (lw_prim_class(a->shape->type)) {
-    case LW_CLASS_SINT:
-      return LW_CT_SIGNED;
-    case LW_CLASS_UINT:
-    case LW_CLASS_PRED:
-      return LW_CT_UNSIGNED;
-    case LW_CLASS_FLOAT:
-    case LW_CLASS_COMPLEX:
-      return LW_CT_FLOAT;
-    case LW_CLASS_OTHER:
-      break;
-  }
-  return LW_CT_NONE;
-}
-
 static bool all_zero(const lw_attr *a) {
   for (int32_t k = 0; k < a->u.list.n; k++)
     if (a->u.list.v[k]) return false;
@@ -139,7 +122,8 @@ static bool is_default(const lw_inst *i, const lw_attr *a) {
     case LW_ATTR_API_VERSION:
       return a->u.i <= 1;
     case LW_ATTR_COMPARE_TYPE:
-      return a->u.i == (int64_t)default_compare(i) || a->u.i == LW_CT_NONE;
+      return a->u.i == (int64_t)lw_default_compare_type(i) ||
+             a->u.i == LW_CT_NONE;
     case LW_ATTR_REPLICA_GROUPS:
       return a->u.groups->kind == LW_RG_LISTS && !a->u.groups->n_groups;
     case LW_ATTR_WINDOW:
@@ -152,8 +136,8 @@ static bool is_default(const lw_inst *i, const lw_attr *a) {
   lw_attr_kind k = lw_attr_table[a->id].kind;
   if (k == LW_AK_I64S || k == LW_AK_BOOLS) return a->u.list.n == 0;
   if (k == LW_AK_ALIASING) return a->u.aliasing.n == 0;
-  return a->u.i == 0 && (k == LW_AK_BOOL ||
-                         (k >= LW_AK_CMP_DIR && k < LW_AK_ENUMS_PRECISION));
+  return a->u.i == 0 &&
+         (k == LW_AK_BOOL || (k >= LW_AK_CMP_DIR && k < LW_AK_ENUMS_PRECISION));
 }
 
 static uint64_t hash_window(const lw_window *w) {
@@ -286,8 +270,7 @@ static uint64_t hash_attrs(lw_fp *f, const lw_inst *i) {
   for (int32_t k = 0; k < i->n_attrs; k++) {
     const lw_attr *a = &i->attrs[k];
     if (is_default(i, a)) continue;
-    if (a->id == LW_ATTR_PARAMETER_REPLICATION &&
-        !(f->levels & LW_FP_SHARDING))
+    if (a->id == LW_ATTR_PARAMETER_REPLICATION && !(f->levels & LW_FP_SHARDING))
       continue;
     lw_attr_id id = a->id;
     if (i->opcode == LW_OP_CUSTOM_CALL && id == LW_ATTR_TO_APPLY)

@@ -29,6 +29,9 @@ bool lw_window_output_size(const lw_window_dim *w, int64_t size, int64_t *out);
  * exponent, then wider mantissa); both must be floats or both the same. */
 lw_prim lw_prim_higher_precision(lw_prim a, lw_prim b);
 
+/* What a compare without type= means, by its operand's element type. */
+lw_compare_type lw_default_compare_type(const lw_inst *compare);
+
 /* Equal element types, or both floating point (mixed precision). */
 static inline bool lw_prim_same_kind(lw_prim a, lw_prim b) {
   return a == b || (lw_prim_is_float(a) && lw_prim_is_float(b));

@@ -1,305 +1,8 @@
-/* Inference for what folds, slides windows, contracts or indexes: reduce,
- * reduce-window, select-and-scatter, convolution, dot, gather, scatter, and the
- * computations they apply. */
+/* Inference for what contracts or indexes, and for map and scan. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "hlo/infer_impl.h"
-
-/* ---- applied computations ---- */
-
-/* The k-th of n results of a computation root: the root itself when n is 1. */
-static const lw_shape *result_of(const lw_shape *root, int32_t n, int32_t k) {
-  if (n == 1 && !lw_shape_is_tuple(root)) return root;
-  return lw_shape_is_tuple(root) && k < root->n_elems ? root->elems[k] : NULL;
-}
-
-static lw_status want_scalar(const infer *f, const char *what, int32_t k,
-                             const lw_shape *s, lw_prim like, bool exact) {
-  bool ok = lw_shape_is_array(s) && s->rank == 0 &&
-            (exact ? s->type == like : lw_prim_same_kind(s->type, like));
-  if (ok) return NULL;
-  return LW_BAD("%s %d of to_apply must be a %s[] scalar; it is %s", what, k,
-                lw_prim_name(like), infer_str(f, s));
-}
-
-/* A reducer of n values: 2n scalar parameters (accumulators first), n scalar
- * results of the accumulators' types. init: operand number of the first start
- * value; types[k] is what result k has. */
-static lw_status check_reducer(const infer *f, const lw_comp *c, int32_t n,
-                               int32_t init, lw_prim *types) {
-  const lw_shape *root;
-  LW_TRY(infer_root("to_apply", c, 2 * (int64_t)n, &root));
-  if (lw_shape_is_tuple(root) ? root->n_elems != n : n != 1)
-    return LW_BAD("to_apply=%s must return %d value%s; it returns %s", c->name,
-                  n, n == 1 ? "" : "s", infer_str(f, root));
-  for (int32_t k = 0; k < n; k++) {
-    const lw_shape *r = result_of(root, n, k), *v = infer_op(f, init + k);
-    if (!lw_shape_is_array(r) || r->rank)
-      return LW_BAD("to_apply=%s must return scalars; it returns %s", c->name,
-                    infer_str(f, root));
-    if (!lw_shape_is_array(v) || v->rank)
-      return LW_BAD("start value %d must be a scalar; it is %s", k,
-                    infer_str(f, v));
-    types[k] = r->type;
-    LW_TRY(want_scalar(f, "parameter", k, infer_param(c, k), r->type, false));
-    LW_TRY(want_scalar(f, "parameter", n + k, infer_param(c, n + k),
-                       infer_op(f, k)->type, false));
-    if (!lw_prim_same_kind(v->type, r->type))
-      return LW_BAD("start value %d is %s, but to_apply=%s returns %s", k,
-                    infer_str(f, v), c->name, infer_str(f, r));
-  }
-  return NULL;
-}
-
-/* n arrays then n start values; all arrays of equal dimensions. */
-static lw_status fold_operands(const infer *f, int32_t *n) {
-  int32_t total = f->inst->n_operands;
-  if (total < 2 || total % 2)
-    return LW_BAD("needs as many start values as arrays; got %d operands",
-                  total);
-  *n = total / 2;
-  for (int32_t k = 0; k < *n; k++) {
-    LW_TRY(infer_want_array(f, k));
-    if (!lw_shape_same_dims(infer_op(f, 0), infer_op(f, k)))
-      return LW_BAD("arrays must have equal dimensions; got %s and %s",
-                    infer_str(f, infer_op(f, 0)), infer_str(f, infer_op(f, k)));
-  }
-  return NULL;
-}
-
-/* One shape for n == 1, else the tuple of n, which differ in type only. */
-static lw_status fold_result(const infer *f, const dim_list *d, int32_t n,
-                             const lw_prim *types, bool tuple,
-                             const lw_shape **out) {
-  if (n == 1 && !tuple) {
-    *out = infer_make(f, types[0], d, NULL);
-    return NULL;
-  }
-  const lw_shape **elems = malloc(lw_array_bytes((size_t)n, sizeof *elems));
-  if (!elems) lw_oom((size_t)n * sizeof *elems);
-  for (int32_t k = 0; k < n; k++) elems[k] = infer_make(f, types[k], d, NULL);
-  *out = lw_shape_tuple(f->ctx, n, elems);
-  free(elems);
-  return NULL;
-}
-
-static bool returns_tuple(const lw_comp *c) {
-  return c && c->root && c->root->shape && lw_shape_is_tuple(c->root->shape);
-}
-
-lw_status infer_reduce(const infer *f, const lw_shape **out) {
-  int32_t n, n_dims;
-  LW_TRY(fold_operands(f, &n));
-  const lw_shape *s = infer_op(f, 0);
-  const int64_t *dims = lw_inst_i64s(f->inst, LW_ATTR_DIMENSIONS, &n_dims);
-  LW_TRY(infer_check_dims("dimensions", dims, n_dims, s->rank, false));
-  const lw_comp *c = lw_inst_comp(f->inst, LW_ATTR_TO_APPLY);
-  lw_prim *types = malloc(lw_array_bytes((size_t)n, sizeof *types));
-  if (!types) lw_oom((size_t)n * sizeof *types);
-  lw_status st = check_reducer(f, c, n, n, types);
-  dim_list d = {.rank = 0};
-  for (int32_t i = 0; i < s->rank; i++)
-    if (!infer_contains(dims, n_dims, i))
-      dim_push(&d, s->dims[i], infer_dyn(s, i));
-  if (!st) st = fold_result(f, &d, n, types, returns_tuple(c), out);
-  free(types);
-  return st;
-}
-
-/* ---- windows ---- */
-
-/* (n - 1) * step + 1, 0 for n == 0. */
-static bool dilated(int64_t n, int64_t step, int64_t *out) {
-  if (n <= 0) {
-    *out = 0;
-    return n == 0;
-  }
-  return !__builtin_mul_overflow(n - 1, step, out) &&
-         !__builtin_add_overflow(*out, 1, out);
-}
-
-bool lw_window_output_size(const lw_window_dim *w, int64_t size, int64_t *out) {
-  if (w->size < 1 || w->stride < 1 || w->lhs_dilation < 1 ||
-      w->rhs_dilation < 1 || size < 0)
-    return false;
-  int64_t base, window;
-  if (!dilated(size, w->lhs_dilation, &base) ||
-      !dilated(w->size, w->rhs_dilation, &window) ||
-      __builtin_add_overflow(base, w->pad_lo, &base) ||
-      __builtin_add_overflow(base, w->pad_hi, &base))
-    return false;
-  *out = base <= 0 || window > base ? 0 : (base - window) / w->stride + 1;
-  return true;
-}
-
-static lw_status window_dim(const infer *f, const lw_window_dim *w, int32_t i,
-                            int64_t size, int64_t *out) {
-  (void)f;
-  if (w->size < 1) return LW_BAD("window size of dimension %d must be > 0", i);
-  if (w->stride < 1)
-    return LW_BAD("window stride of dimension %d must be > 0", i);
-  if (w->lhs_dilation < 1 || w->rhs_dilation < 1)
-    return LW_BAD("window dilation of dimension %d must be > 0", i);
-  if (size == LW_UNBOUNDED) {
-    *out = size;
-    return NULL;
-  }
-  if (!lw_window_output_size(w, size, out))
-    return LW_BAD("window of dimension %d overflows", i);
-  return NULL;
-}
-
-static const lw_window no_window;
-
-static const lw_window *window_of(const infer *f) {
-  const lw_window *w = lw_inst_window(f->inst);
-  return w ? w : &no_window;
-}
-
-/* The window's output over all dimensions of s. */
-static lw_status window_output(const infer *f, const lw_shape *s, dim_list *d) {
-  const lw_window *w = window_of(f);
-  if (w->rank != s->rank)
-    return LW_BAD("the window has %d dimensions, the operand %s has %d",
-                  w->rank, infer_str(f, s), s->rank);
-  d->rank = s->rank;
-  for (int32_t i = 0; i < s->rank; i++) {
-    LW_TRY(window_dim(f, &w->dims[i], i, s->dims[i], &d->dims[i]));
-    d->dynamic[i] = infer_dyn(s, i);
-  }
-  return NULL;
-}
-
-lw_status infer_reduce_window(const infer *f, const lw_shape **out) {
-  int32_t n;
-  LW_TRY(fold_operands(f, &n));
-  dim_list d;
-  LW_TRY(window_output(f, infer_op(f, 0), &d));
-  const lw_comp *c = lw_inst_comp(f->inst, LW_ATTR_TO_APPLY);
-  lw_prim *types = malloc(lw_array_bytes((size_t)n, sizeof *types));
-  if (!types) lw_oom((size_t)n * sizeof *types);
-  lw_status st = check_reducer(f, c, n, n, types);
-  if (!st) st = fold_result(f, &d, n, types, returns_tuple(c), out);
-  free(types);
-  return st;
-}
-
-lw_status infer_select_and_scatter(const infer *f, const lw_shape **out) {
-  for (int32_t k = 0; k < 3; k++) LW_TRY(infer_want_array(f, k));
-  const lw_shape *s = infer_op(f, 0), *src = infer_op(f, 1), *r;
-  const lw_shape *init = infer_op(f, 2);
-  const lw_comp *sel = lw_inst_comp(f->inst, LW_ATTR_SELECT);
-  const lw_comp *sca = lw_inst_comp(f->inst, LW_ATTR_SCATTER);
-  LW_TRY(infer_root("select", sel, 2, &r));
-  if (r->type != LW_PRED || r->rank)
-    return LW_BAD("select=%s must return pred[]; it returns %s", sel->name,
-                  infer_str(f, r));
-  LW_TRY(infer_root("scatter", sca, 2, &r));
-  if (!lw_shape_is_array(r) || r->rank)
-    return LW_BAD("scatter=%s must return a scalar; it returns %s", sca->name,
-                  infer_str(f, r));
-  for (int32_t k = 0; k < 2; k++)
-    LW_TRY(want_scalar(f, "select parameter", k, infer_param(sel, k), s->type,
-                       false));
-  if (init->rank || !lw_prim_same_kind(init->type, s->type))
-    return LW_BAD("the start value must be %s[]; it is %s",
-                  lw_prim_name(s->type), infer_str(f, init));
-  dim_list d;
-  LW_TRY(window_output(f, s, &d));
-  bool same = d.rank == src->rank;
-  for (int32_t i = 0; same && i < d.rank; i++)
-    same = d.dims[i] == src->dims[i];
-  if (!same)
-    return LW_BAD("the source must have the shape of the windows, %s; it is %s",
-                  infer_str(f, infer_make(f, src->type, &d, NULL)),
-                  infer_str(f, src));
-  *out = s;
-  return NULL;
-}
-
-/* ---- convolution ---- */
-
-static bool conv_role_ok(int64_t v, int32_t rank, bool *seen) {
-  if (v < 0 || v >= rank || seen[v]) return false;
-  return seen[v] = true;
-}
-
-/* Each of the three dimension lists must be a permutation of 0..rank-1. */
-static bool conv_labels_ok(const lw_dim_labels *l, int32_t rank) {
-  const int64_t *spatial[3] = {l->input_spatial, l->kernel_spatial,
-                               l->output_spatial};
-  int64_t roles[3][2] = {{l->input_batch, l->input_feature},
-                         {l->kernel_input_feature, l->kernel_output_feature},
-                         {l->output_batch, l->output_feature}};
-  if (l->n_spatial + 2 != rank) return false;
-  for (int k = 0; k < 3; k++) {
-    bool seen[LW_MAX_RANK] = {false};
-    if (!conv_role_ok(roles[k][0], rank, seen) ||
-        !conv_role_ok(roles[k][1], rank, seen))
-      return false;
-    for (int32_t i = 0; i < l->n_spatial; i++)
-      if (!conv_role_ok(spatial[k][i], rank, seen)) return false;
-  }
-  return true;
-}
-
-typedef struct {
-  const lw_shape *in, *kernel;
-  const lw_dim_labels *l;
-  int64_t features, batches; /* group counts */
-} conv;
-
-static lw_status conv_groups(const infer *f, const conv *c) {
-  if (c->features < 1 || c->batches < 1)
-    return LW_BAD("group counts must be positive");
-  if (c->features > 1 && c->batches > 1)
-    return LW_BAD("feature_group_count and batch_group_count cannot both be "
-                  "greater than 1");
-  int64_t in_f = c->in->dims[c->l->input_feature];
-  int64_t in_b = c->in->dims[c->l->input_batch];
-  int64_t k_in = c->kernel->dims[c->l->kernel_input_feature];
-  int64_t k_out = c->kernel->dims[c->l->kernel_output_feature];
-  int64_t groups = c->features > 1 ? c->features : c->batches;
-  if (in_f % c->features || in_f / c->features != k_in)
-    return LW_BAD("input features %lld must be feature_group_count %lld times "
-                  "the kernel's input features %lld; got %s and %s",
-                  (long long)in_f, (long long)c->features, (long long)k_in,
-                  infer_str(f, c->in), infer_str(f, c->kernel));
-  if (k_out % groups)
-    return LW_BAD("kernel output features %lld must be a multiple of the group "
-                  "count %lld",
-                  (long long)k_out, (long long)groups);
-  if (in_b % c->batches)
-    return LW_BAD("input batch %lld must be a multiple of batch_group_count "
-                  "%lld",
-                  (long long)in_b, (long long)c->batches);
-  return NULL;
-}
-
-static lw_status conv_dims(const infer *f, const conv *c, dim_list *d) {
-  const lw_window *w = window_of(f);
-  const lw_dim_labels *l = c->l;
-  if (w->rank != l->n_spatial)
-    return LW_BAD("the window has %d dimensions, dim_labels has %d spatial ones",
-                  w->rank, l->n_spatial);
-  *d = (dim_list){.rank = c->in->rank};
-  d->dims[l->output_batch] = c->in->dims[l->input_batch] / c->batches;
-  d->dims[l->output_feature] = c->kernel->dims[l->kernel_output_feature];
-  d->dynamic[l->output_batch] = infer_dyn(c->in, (int32_t)l->input_batch);
-  d->dynamic[l->output_feature] =
-      infer_dyn(c->kernel, (int32_t)l->kernel_output_feature);
-  for (int32_t i = 0; i < l->n_spatial; i++) {
-    int32_t in = (int32_t)l->input_spatial[i];
-    int64_t o = l->output_spatial[i];
-    if (w->dims[i].size != c->kernel->dims[l->kernel_spatial[i]])
-      return LW_BAD("window size %lld of spatial dimension %d differs from the "
-                    "kernel %s",
-                    (long long)w->dims[i].size, i, infer_str(f, c->kernel));
-    LW_TRY(window_dim(f, &w->dims[i], i, c->in->dims[in], &d->dims[o]));
-    d->dynamic[o] = infer_dyn(c->in, in);
-  }
-  return NULL;
-}
 
 /* The type asked for (preferred), when it can hold the inferred one: XLA lets
  * integer and float products widen. */
@@ -319,8 +22,8 @@ static lw_prim preferred_type(const infer *f, lw_prim inferred) {
 }
 
 /* The type of products of a's and b's elements. */
-static lw_status product_type(const infer *f, const lw_shape *a,
-                              const lw_shape *b, lw_prim *out) {
+lw_status infer_product_type(const infer *f, const lw_shape *a,
+                             const lw_shape *b, lw_prim *out) {
   lw_prim x = a->type, y = b->type, t;
   if (x == y)
     t = x;
@@ -335,27 +38,6 @@ static lw_status product_type(const infer *f, const lw_shape *a,
     return LW_BAD("operands must have the same element type; got %s and %s",
                   infer_str(f, a), infer_str(f, b));
   *out = preferred_type(f, t);
-  return NULL;
-}
-
-lw_status infer_convolution(const infer *f, const lw_shape **out) {
-  if (f->inst->n_operands < 2) return LW_BAD("needs an input and a kernel");
-  LW_TRY(infer_want_array(f, 0));
-  LW_TRY(infer_want_array(f, 1));
-  const lw_attr *a = lw_inst_attr(f->inst, LW_ATTR_DIM_LABELS);
-  conv c = {infer_op(f, 0), infer_op(f, 1), a ? a->u.dim_labels : NULL,
-            lw_inst_i64(f->inst, LW_ATTR_FEATURE_GROUP_COUNT, 1),
-            lw_inst_i64(f->inst, LW_ATTR_BATCH_GROUP_COUNT, 1)};
-  if (!c.l) return LW_BAD("dim_labels is missing");
-  if (c.in->rank != c.kernel->rank || !conv_labels_ok(c.l, c.in->rank))
-    return LW_BAD("dim_labels does not number the dimensions of %s and %s",
-                  infer_str(f, c.in), infer_str(f, c.kernel));
-  LW_TRY(conv_groups(f, &c));
-  dim_list d;
-  LW_TRY(conv_dims(f, &c, &d));
-  lw_prim type;
-  LW_TRY(product_type(f, c.in, c.kernel, &type));
-  *out = infer_make(f, type, &d, NULL);
   return NULL;
 }
 
@@ -400,20 +82,23 @@ static lw_status check_dot(const infer *f, const lw_shape *a, const lw_shape *b,
   LW_TRY(check_side("lhs", a, d->lb, d->nlb, d->lc, d->nlc));
   LW_TRY(check_side("rhs", b, d->rb, d->nrb, d->rc, d->nrc));
   if (d->nlb != d->nrb || d->nlc != d->nrc)
-    return LW_BAD("lhs and rhs must have as many batch (%d, %d) and contracting "
-                  "(%d, %d) dimensions",
-                  d->nlb, d->nrb, d->nlc, d->nrc);
+    return LW_BAD(
+        "lhs and rhs must have as many batch (%d, %d) and contracting "
+        "(%d, %d) dimensions",
+        d->nlb, d->nrb, d->nlc, d->nrc);
   for (int32_t i = 0; i < d->nlb; i++)
     if (a->dims[d->lb[i]] != b->dims[d->rb[i]])
-      return LW_BAD("batch dimensions %lld and %lld of %s and %s differ in size",
-                    (long long)d->lb[i], (long long)d->rb[i], infer_str(f, a),
-                    infer_str(f, b));
+      return LW_BAD(
+          "batch dimensions %lld and %lld of %s and %s differ in size",
+          (long long)d->lb[i], (long long)d->rb[i], infer_str(f, a),
+          infer_str(f, b));
   for (int32_t i = 0; i < d->nlc; i++)
     if (a->dims[d->lc[i]] != b->dims[d->rc[i]])
-      return LW_BAD("contracting dimensions %lld and %lld of %s and %s differ "
-                    "in size",
-                    (long long)d->lc[i], (long long)d->rc[i], infer_str(f, a),
-                    infer_str(f, b));
+      return LW_BAD(
+          "contracting dimensions %lld and %lld of %s and %s differ "
+          "in size",
+          (long long)d->lc[i], (long long)d->rc[i], infer_str(f, a),
+          infer_str(f, b));
   return NULL;
 }
 
@@ -432,13 +117,12 @@ static lw_status dot_result(const infer *f, const lw_shape *a,
                             const lw_shape **out) {
   dim_list r = {.rank = 0};
   for (int32_t i = 0; i < d->nlb; i++)
-    dim_push(&r, a->dims[d->lb[i]],
-             infer_dyn(a, (int32_t)d->lb[i]));
+    dim_push(&r, a->dims[d->lb[i]], infer_dyn(a, (int32_t)d->lb[i]));
   if (!push_free(&r, a, d->lb, d->nlb, d->lc, d->nlc) ||
       !push_free(&r, b, d->rb, d->nrb, d->rc, d->nrc))
     return LW_BAD("the result would have more than %d dimensions", LW_MAX_RANK);
   lw_prim type;
-  LW_TRY(product_type(f, a, b, &type));
+  LW_TRY(infer_product_type(f, a, b, &type));
   *out = infer_make(f, type, &r, NULL);
   return NULL;
 }
@@ -462,9 +146,10 @@ static lw_status check_scale(const infer *f, int32_t op, int32_t scale) {
     ok = s->dims[i] > 0 ? a->dims[i] % s->dims[i] == 0
                         : s->dims[i] == a->dims[i];
   if (ok) return NULL;
-  return LW_BAD("the scale of operand %d must divide %s dimension by dimension; "
-                "it is %s",
-                op, infer_str(f, a), infer_str(f, s));
+  return LW_BAD(
+      "the scale of operand %d must divide %s dimension by dimension; "
+      "it is %s",
+      op, infer_str(f, a), infer_str(f, s));
 }
 
 lw_status infer_scaled_dot(const infer *f, const lw_shape **out) {
@@ -519,7 +204,7 @@ lw_status infer_ragged_dot(const infer *f, const lw_shape **out) {
       !push_free(&r, b, drop, n_drop, d.rc, d.nrc))
     return LW_BAD("the result has too many dimensions");
   lw_prim type;
-  LW_TRY(product_type(f, a, b, &type));
+  LW_TRY(infer_product_type(f, a, b, &type));
   *out = infer_make(f, type, &r, NULL);
   return NULL;
 }
@@ -553,8 +238,7 @@ static index_dims scatter_dims(const lw_inst *i) {
   index_dims d;
   d.window = lw_inst_i64s(i, LW_ATTR_UPDATE_WINDOW_DIMS, &d.n_window);
   d.removed = lw_inst_i64s(i, LW_ATTR_INSERTED_WINDOW_DIMS, &d.n_removed);
-  d.index_map =
-      lw_inst_i64s(i, LW_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS, &d.n_map);
+  d.index_map = lw_inst_i64s(i, LW_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS, &d.n_map);
   d.op_batch = lw_inst_i64s(i, LW_ATTR_INPUT_BATCHING_DIMS, &d.n_op_batch);
   d.idx_batch =
       lw_inst_i64s(i, LW_ATTR_SCATTER_INDICES_BATCHING_DIMS, &d.n_idx_batch);
@@ -579,17 +263,17 @@ static lw_status check_index_dims(const infer *f, const index_dims *d,
   LW_TRY(infer_check_dims(d->batch_name, d->op_batch, d->n_op_batch, s->rank,
                           true));
   LW_TRY(infer_check_dims(d->map_name, d->index_map, d->n_map, s->rank, false));
-  LW_TRY(infer_check_dims("indices batching dims", d->idx_batch,
-                          d->n_idx_batch, idx->rank, false));
-  int64_t vector =
-      d->vector_dim == idx->rank ? 1 : idx->dims[d->vector_dim];
+  LW_TRY(infer_check_dims("indices batching dims", d->idx_batch, d->n_idx_batch,
+                          idx->rank, false));
+  int64_t vector = d->vector_dim == idx->rank ? 1 : idx->dims[d->vector_dim];
   if (d->n_map != vector)
     return LW_BAD("%s has %d entries, but an index vector of %s has %lld",
                   d->map_name, d->n_map, infer_str(f, idx), (long long)vector);
   if (d->n_op_batch != d->n_idx_batch)
-    return LW_BAD("operand and indices must have as many batching dimensions; "
-                  "got %d and %d",
-                  d->n_op_batch, d->n_idx_batch);
+    return LW_BAD(
+        "operand and indices must have as many batching dimensions; "
+        "got %d and %d",
+        d->n_op_batch, d->n_idx_batch);
   for (int32_t i = 0; i < d->n_op_batch; i++) {
     if (infer_contains(d->removed, d->n_removed, d->op_batch[i]) ||
         infer_contains(d->index_map, d->n_map, d->op_batch[i]))
@@ -598,10 +282,11 @@ static lw_status check_index_dims(const infer *f, const index_dims *d,
     if (d->idx_batch[i] == d->vector_dim)
       return LW_BAD("index_vector_dim cannot be a batching dimension");
     if (s->dims[d->op_batch[i]] != idx->dims[d->idx_batch[i]])
-      return LW_BAD("batching dimensions %lld of %s and %lld of %s differ in "
-                    "size",
-                    (long long)d->op_batch[i], infer_str(f, s),
-                    (long long)d->idx_batch[i], infer_str(f, idx));
+      return LW_BAD(
+          "batching dimensions %lld of %s and %lld of %s differ in "
+          "size",
+          (long long)d->op_batch[i], infer_str(f, s),
+          (long long)d->idx_batch[i], infer_str(f, idx));
   }
   return NULL;
 }
@@ -615,17 +300,19 @@ static lw_status check_slices(const infer *f, const index_dims *d,
                               const lw_shape *s, const int64_t *sizes,
                               int32_t n) {
   if (n != s->rank)
-    return LW_BAD("slice_sizes has %d numbers, the operand %s has %d "
-                  "dimensions",
-                  n, infer_str(f, s), s->rank);
+    return LW_BAD(
+        "slice_sizes has %d numbers, the operand %s has %d "
+        "dimensions",
+        n, infer_str(f, s), s->rank);
   for (int32_t i = 0; i < n; i++) {
     if (sizes[i] < 0 || (s->dims[i] >= 0 && sizes[i] > s->dims[i]))
       return LW_BAD("slice size %lld of dimension %d is out of bounds for %s",
                     (long long)sizes[i], i, infer_str(f, s));
     if (removed_dim(d, i) && sizes[i] > 1)
-      return LW_BAD("dimension %d is collapsed or batching, so its slice size "
-                    "must be at most 1; it is %lld",
-                    i, (long long)sizes[i]);
+      return LW_BAD(
+          "dimension %d is collapsed or batching, so its slice size "
+          "must be at most 1; it is %lld",
+          i, (long long)sizes[i]);
   }
   return NULL;
 }
@@ -650,16 +337,15 @@ lw_status infer_gather(const infer *f, const lw_shape **out) {
   if (rank > LW_MAX_RANK) return LW_BAD("the result has too many dimensions");
   LW_TRY(infer_check_dims(d.window_name, d.window, d.n_window, rank, true));
   if (d.n_window != s->rank - d.n_removed - d.n_op_batch)
-    return LW_BAD("offset_dims has %d entries, but slices of %s keep %d "
-                  "dimensions",
-                  d.n_window, infer_str(f, s),
-                  s->rank - d.n_removed - d.n_op_batch);
+    return LW_BAD(
+        "offset_dims has %d entries, but slices of %s keep %d "
+        "dimensions",
+        d.n_window, infer_str(f, s), s->rank - d.n_removed - d.n_op_batch);
   dim_list r = {.rank = 0};
   for (int32_t i = 0, at = 0, op = 0; i < rank; i++) {
     if (infer_contains(d.window, d.n_window, i)) {
       while (removed_dim(&d, op)) op++;
-      dim_push(&r, sizes[op],
-               infer_dyn(s, op) && sizes[op] == s->dims[op]);
+      dim_push(&r, sizes[op], infer_dyn(s, op) && sizes[op] == s->dims[op]);
       op++;
     } else {
       int32_t k = next_index_dim(&d, &at);
@@ -677,27 +363,29 @@ static lw_status check_updates(const infer *f, const index_dims *d,
   if (up->rank != batch + d->n_window)
     return LW_BAD("updates must have %d dimensions; they are %s",
                   batch + d->n_window, infer_str(f, up));
-  LW_TRY(infer_check_dims(d->window_name, d->window, d->n_window, up->rank,
-                          true));
+  LW_TRY(
+      infer_check_dims(d->window_name, d->window, d->n_window, up->rank, true));
   if (d->n_window != s->rank - d->n_removed - d->n_op_batch)
-    return LW_BAD("update_window_dims has %d entries, but windows of %s have %d "
-                  "dimensions",
-                  d->n_window, infer_str(f, s),
-                  s->rank - d->n_removed - d->n_op_batch);
+    return LW_BAD(
+        "update_window_dims has %d entries, but windows of %s have %d "
+        "dimensions",
+        d->n_window, infer_str(f, s), s->rank - d->n_removed - d->n_op_batch);
   for (int32_t i = 0, at = 0, op = 0; i < up->rank; i++) {
     if (infer_contains(d->window, d->n_window, i)) {
       while (removed_dim(d, op)) op++;
       if (s->dims[op] >= 0 && up->dims[i] > s->dims[op])
-        return LW_BAD("window dimension %d of the updates %s exceeds dimension "
-                      "%d of %s",
-                      i, infer_str(f, up), op, infer_str(f, s));
+        return LW_BAD(
+            "window dimension %d of the updates %s exceeds dimension "
+            "%d of %s",
+            i, infer_str(f, up), op, infer_str(f, s));
       op++;
     } else {
       int32_t k = next_index_dim(d, &at);
       if (up->dims[i] != idx->dims[k])
-        return LW_BAD("dimension %d of the updates %s must equal dimension %d "
-                      "of the indices %s",
-                      i, infer_str(f, up), k, infer_str(f, idx));
+        return LW_BAD(
+            "dimension %d of the updates %s must equal dimension %d "
+            "of the indices %s",
+            i, infer_str(f, up), k, infer_str(f, idx));
     }
   }
   return NULL;
@@ -713,9 +401,11 @@ static lw_status check_combiner(const infer *f, int32_t n) {
                   n, n == 1 ? "" : "s", infer_str(f, root));
   for (int32_t k = 0; k < n; k++) {
     lw_prim t = infer_op(f, k)->type;
-    LW_TRY(want_scalar(f, "result", k, result_of(root, n, k), t, false));
-    LW_TRY(want_scalar(f, "parameter", k, infer_param(c, k), t, false));
-    LW_TRY(want_scalar(f, "parameter", n + k, infer_param(c, n + k), t, false));
+    LW_TRY(infer_want_scalar(f, "result", k, infer_result_of(root, n, k), t,
+                             false));
+    LW_TRY(infer_want_scalar(f, "parameter", k, infer_param(c, k), t, false));
+    LW_TRY(infer_want_scalar(f, "parameter", n + k, infer_param(c, n + k), t,
+                             false));
   }
   return NULL;
 }
@@ -723,8 +413,7 @@ static lw_status check_combiner(const infer *f, int32_t n) {
 lw_status infer_scatter(const infer *f, const lw_shape **out) {
   int32_t total = f->inst->n_operands, n = (total - 1) / 2;
   if (total < 3 || total % 2 == 0)
-    return LW_BAD("needs n operands, the indices and n updates; got %d",
-                  total);
+    return LW_BAD("needs n operands, the indices and n updates; got %d", total);
   for (int32_t k = 0; k < total; k++) LW_TRY(infer_want_array(f, k));
   index_dims d = scatter_dims(f->inst);
   const lw_shape *idx = infer_op(f, n), *s = infer_op(f, 0);
@@ -776,7 +465,8 @@ lw_status infer_map(const infer *f, const lw_shape **out) {
     if (!lw_shape_same_dims(s, a))
       return LW_BAD("operands must have equal dimensions; got %s and %s",
                     infer_str(f, s), infer_str(f, a));
-    LW_TRY(want_scalar(f, "parameter", k, infer_param(c, k), a->type, false));
+    LW_TRY(infer_want_scalar(f, "parameter", k, infer_param(c, k), a->type,
+                             false));
     for (int32_t i = 0; i < d.rank; i++) d.dynamic[i] |= infer_dyn(a, i);
   }
   *out = infer_make(f, root->type, &d, NULL);
@@ -802,9 +492,10 @@ lw_status infer_scan(const infer *f, const lw_shape **out) {
   int64_t carries = lw_inst_i64(f->inst, LW_ATTR_NUM_CARRIES, 0);
   const int64_t *dims = lw_inst_i64s(f->inst, LW_ATTR_DIMENSIONS, &n_dims);
   if (carries < 0 || carries >= n)
-    return LW_BAD("num_carries=%lld must leave at least one input of %d "
-                  "operands",
-                  (long long)carries, n);
+    return LW_BAD(
+        "num_carries=%lld must leave at least one input of %d "
+        "operands",
+        (long long)carries, n);
   int32_t n_in = n - (int32_t)carries;
   for (int32_t k = 0; k < n; k++) LW_TRY(infer_want_array(f, k));
   if (n_dims != 1) return LW_BAD("dimensions must name one dimension");
@@ -820,15 +511,16 @@ lw_status infer_scan(const infer *f, const lw_shape **out) {
                     (long long)dim);
     length = a->dims[dim];
     if (!slice_matches(a, infer_param(c, k), dim))
-      return LW_BAD("parameter %d of to_apply=%s must be a slice of %s; it is "
-                    "%s",
-                    k, c->name, infer_str(f, a),
-                    infer_str(f, infer_param(c, k)));
+      return LW_BAD(
+          "parameter %d of to_apply=%s must be a slice of %s; it is "
+          "%s",
+          k, c->name, infer_str(f, a), infer_str(f, infer_param(c, k)));
   }
   if (!lw_shape_is_tuple(root) || root->n_elems < carries)
-    return LW_BAD("to_apply=%s must return a tuple of outputs and %lld carries; "
-                  "it returns %s",
-                  c->name, (long long)carries, infer_str(f, root));
+    return LW_BAD(
+        "to_apply=%s must return a tuple of outputs and %lld carries; "
+        "it returns %s",
+        c->name, (long long)carries, infer_str(f, root));
   int32_t n_out = root->n_elems - (int32_t)carries;
   for (int32_t k = 0; k < carries; k++) {
     const lw_shape *init = infer_op(f, n_in + k);

@@ -8,8 +8,9 @@ static const lw_shape *given(const infer *f) { return f->inst->shape; }
 
 static lw_status want_given_array(const infer *f) {
   if (lw_shape_is_array(given(f)) && given(f)->rank <= LW_MAX_RANK) return NULL;
-  return LW_BAD("the result must be an array of at most %d dimensions; it is %s",
-                LW_MAX_RANK, infer_str(f, given(f)));
+  return LW_BAD(
+      "the result must be an array of at most %d dimensions; it is %s",
+      LW_MAX_RANK, infer_str(f, given(f)));
 }
 
 static lw_status want_type(const infer *f, lw_prim want) {
@@ -45,9 +46,10 @@ static lw_status given_broadcast(const infer *f) {
   LW_TRY(infer_check_dims("dimensions", dims, n, r->rank, false));
   for (int32_t i = 0; i < n; i++)
     if (s->dims[i] != r->dims[dims[i]] && s->dims[i] != LW_UNBOUNDED)
-      return LW_BAD("operand dimension %d of %s is mapped to dimension %lld of "
-                    "%s, which differs in size",
-                    i, infer_str(f, s), (long long)dims[i], infer_str(f, r));
+      return LW_BAD(
+          "operand dimension %d of %s is mapped to dimension %lld of "
+          "%s, which differs in size",
+          i, infer_str(f, s), (long long)dims[i], infer_str(f, r));
   return want_type(f, s->type);
 }
 
@@ -200,10 +202,11 @@ static lw_status given_slice(const infer *f) {
     if (step < 1) return LW_BAD("stride of dimension %d must be positive", i);
     int64_t size = hi == lo ? 0 : (hi - lo - 1) / step + 1;
     if (size != r->dims[i])
-      return LW_BAD("slice [%lld:%lld:%lld] of dimension %d has %lld elements, "
-                    "but the result is %s",
-                    (long long)lo, (long long)hi, (long long)step, i,
-                    (long long)size, infer_str(f, r));
+      return LW_BAD(
+          "slice [%lld:%lld:%lld] of dimension %d has %lld elements, "
+          "but the result is %s",
+          (long long)lo, (long long)hi, (long long)step, i, (long long)size,
+          infer_str(f, r));
   }
   return want_type(f, s->type);
 }
@@ -242,16 +245,18 @@ static lw_status given_dynamic_slice(const infer *f) {
   int32_t n;
   const int64_t *v = lw_inst_i64s(f->inst, LW_ATTR_DYNAMIC_SLICE_SIZES, &n);
   if (n != s->rank || r->rank != s->rank)
-    return LW_BAD("dynamic_slice_sizes (%d) and the result %s must have as many "
-                  "dimensions as %s",
-                  n, infer_str(f, r), infer_str(f, s));
+    return LW_BAD(
+        "dynamic_slice_sizes (%d) and the result %s must have as many "
+        "dimensions as %s",
+        n, infer_str(f, r), infer_str(f, s));
   for (int32_t i = 0; i < n; i++) {
     if (v[i] < 0 || (s->dims[i] >= 0 && v[i] > s->dims[i]))
       return LW_BAD("slice size %lld of dimension %d is out of bounds for %s",
                     (long long)v[i], i, infer_str(f, s));
     if (v[i] != r->dims[i])
-      return LW_BAD("slice size %lld of dimension %d differs from the result %s",
-                    (long long)v[i], i, infer_str(f, r));
+      return LW_BAD(
+          "slice size %lld of dimension %d differs from the result %s",
+          (long long)v[i], i, infer_str(f, r));
   }
   LW_TRY(start_indices(f, 1, s->rank));
   return want_type(f, s->type);
@@ -344,8 +349,8 @@ static lw_status check_scaled(const infer *f, const lw_shape *small,
             lw_prim_same_kind(small->type, big->type);
   for (int32_t i = 0; ok && i < small->rank; i++) {
     int64_t want = small->dims[i];
-    if (i == dim && group &&
-        __builtin_mul_overflow(want, group, &want)) return LW_BAD("overflow");
+    if (i == dim && group && __builtin_mul_overflow(want, group, &want))
+      return LW_BAD("overflow");
     if (i == dim && !group)
       ok = want == 0 ? big->dims[i] == 0 : big->dims[i] % want == 0;
     else
@@ -376,9 +381,10 @@ static lw_status same_as_operands(const infer *f, const lw_shape *r) {
   for (int32_t k = 0; k < count; k++) {
     const lw_shape *e = result_elem(r, count, k);
     if (!e || !lw_shape_compatible_mixed(e, infer_op(f, k)))
-      return LW_BAD("the result %s must have the shapes of the operands; operand "
-                    "%d is %s",
-                    infer_str(f, r), k, infer_str(f, infer_op(f, k)));
+      return LW_BAD(
+          "the result %s must have the shapes of the operands; operand "
+          "%d is %s",
+          infer_str(f, r), k, infer_str(f, infer_op(f, k)));
   }
   if (!count && !(lw_shape_is_tuple(r) && !r->n_elems))
     return wrong_result(f, r, "needs operands");
@@ -395,10 +401,10 @@ static lw_status given_all_to_all(const infer *f) {
   LW_TRY(infer_check_dims("dimensions", dims, n, infer_op(f, 0)->rank, false));
   int64_t g = group_size(f->inst), size = infer_op(f, 0)->dims[dims[0]];
   if (g > 0 && size % g)
-    return LW_BAD("dimension %lld of %s must be a multiple of the group size "
-                  "%lld",
-                  (long long)dims[0], infer_str(f, infer_op(f, 0)),
-                  (long long)g);
+    return LW_BAD(
+        "dimension %lld of %s must be a multiple of the group size "
+        "%lld",
+        (long long)dims[0], infer_str(f, infer_op(f, 0)), (long long)g);
   return NULL;
 }
 
@@ -422,7 +428,8 @@ static lw_status want_tuple(const infer *f, const lw_shape *s, int32_t least,
 static lw_status given_start(const infer *f) {
   const lw_shape *r = given(f);
   switch ((int)f->inst->opcode) {
-    case LW_OP_ALL_REDUCE_START: return same_as_operands(f, r);
+    case LW_OP_ALL_REDUCE_START:
+      return same_as_operands(f, r);
     case LW_OP_ALL_GATHER_START:
       LW_TRY(want_tuple(f, r, 2, "the result"));
       return gather_like(f, r->elems[1], false);
@@ -440,7 +447,8 @@ static lw_status given_start(const infer *f) {
 static lw_status given_done(const infer *f) {
   const lw_shape *s = infer_op(f, 0);
   switch ((int)f->inst->opcode) {
-    case LW_OP_ALL_REDUCE_DONE: return want_shape(f, s);
+    case LW_OP_ALL_REDUCE_DONE:
+      return want_shape(f, s);
     case LW_OP_COPY_DONE:
       LW_TRY(want_tuple(f, s, 2, "the operand"));
       return want_shape(f, s->elems[0]);
@@ -521,42 +529,77 @@ static lw_status given_channel(const infer *f) {
 
 static lw_status check_given(const infer *f) {
   switch ((int)f->inst->opcode) {
-    case LW_OP_BROADCAST: return given_broadcast(f);
-    case LW_OP_RESHAPE: return given_reshape(f);
-    case LW_OP_DYNAMIC_RESHAPE: return given_dynamic_reshape(f);
-    case LW_OP_BITCAST: return given_bitcast(f);
-    case LW_OP_BITCAST_CONVERT: return given_bitcast_convert(f);
-    case LW_OP_CONVERT: return given_convert(f);
-    case LW_OP_STOCHASTIC_CONVERT: return given_stochastic_convert(f);
-    case LW_OP_REDUCE_PRECISION: return given_reduce_precision(f);
-    case LW_OP_IOTA: return given_iota(f);
-    case LW_OP_CONSTANT: return given_constant(f);
-    case LW_OP_SLICE: return given_slice(f);
-    case LW_OP_DYNAMIC_SLICE: return given_dynamic_slice(f);
-    case LW_OP_DYNAMIC_UPDATE_SLICE: return given_dynamic_update_slice(f);
-    case LW_OP_FUSION: return given_fusion(f);
-    case LW_OP_RNG: return given_rng(f);
-    case LW_OP_RNG_BIT_GENERATOR: return given_rng_bits(f);
-    case LW_OP_RNG_GET_AND_UPDATE_STATE: return want_given_array(f);
-    case LW_OP_ALL_REDUCE: case LW_OP_COLLECTIVE_BROADCAST:
+    case LW_OP_BROADCAST:
+      return given_broadcast(f);
+    case LW_OP_RESHAPE:
+      return given_reshape(f);
+    case LW_OP_DYNAMIC_RESHAPE:
+      return given_dynamic_reshape(f);
+    case LW_OP_BITCAST:
+      return given_bitcast(f);
+    case LW_OP_BITCAST_CONVERT:
+      return given_bitcast_convert(f);
+    case LW_OP_CONVERT:
+      return given_convert(f);
+    case LW_OP_STOCHASTIC_CONVERT:
+      return given_stochastic_convert(f);
+    case LW_OP_REDUCE_PRECISION:
+      return given_reduce_precision(f);
+    case LW_OP_IOTA:
+      return given_iota(f);
+    case LW_OP_CONSTANT:
+      return given_constant(f);
+    case LW_OP_SLICE:
+      return given_slice(f);
+    case LW_OP_DYNAMIC_SLICE:
+      return given_dynamic_slice(f);
+    case LW_OP_DYNAMIC_UPDATE_SLICE:
+      return given_dynamic_update_slice(f);
+    case LW_OP_FUSION:
+      return given_fusion(f);
+    case LW_OP_RNG:
+      return given_rng(f);
+    case LW_OP_RNG_BIT_GENERATOR:
+      return given_rng_bits(f);
+    case LW_OP_RNG_GET_AND_UPDATE_STATE:
+      return want_given_array(f);
+    case LW_OP_ALL_REDUCE:
+    case LW_OP_COLLECTIVE_BROADCAST:
       return same_as_operands(f, given(f));
-    case LW_OP_ALL_GATHER: return gather_like(f, given(f), false);
-    case LW_OP_REDUCE_SCATTER: return gather_like(f, given(f), true);
-    case LW_OP_ALL_TO_ALL: return given_all_to_all(f);
-    case LW_OP_COLLECTIVE_PERMUTE: return given_permute(f);
-    case LW_OP_RAGGED_ALL_TO_ALL: return want_shape(f, infer_op(f, 1));
-    case LW_OP_ALL_REDUCE_START: case LW_OP_ALL_GATHER_START:
-    case LW_OP_COLLECTIVE_PERMUTE_START: case LW_OP_COPY_START:
+    case LW_OP_ALL_GATHER:
+      return gather_like(f, given(f), false);
+    case LW_OP_REDUCE_SCATTER:
+      return gather_like(f, given(f), true);
+    case LW_OP_ALL_TO_ALL:
+      return given_all_to_all(f);
+    case LW_OP_COLLECTIVE_PERMUTE:
+      return given_permute(f);
+    case LW_OP_RAGGED_ALL_TO_ALL:
+      return want_shape(f, infer_op(f, 1));
+    case LW_OP_ALL_REDUCE_START:
+    case LW_OP_ALL_GATHER_START:
+    case LW_OP_COLLECTIVE_PERMUTE_START:
+    case LW_OP_COPY_START:
       return given_start(f);
-    case LW_OP_ALL_REDUCE_DONE: case LW_OP_ALL_GATHER_DONE:
-    case LW_OP_COLLECTIVE_PERMUTE_DONE: case LW_OP_COPY_DONE:
-    case LW_OP_SEND_DONE: case LW_OP_RECV_DONE:
+    case LW_OP_ALL_REDUCE_DONE:
+    case LW_OP_ALL_GATHER_DONE:
+    case LW_OP_COLLECTIVE_PERMUTE_DONE:
+    case LW_OP_COPY_DONE:
+    case LW_OP_SEND_DONE:
+    case LW_OP_RECV_DONE:
       return given_done(f);
-    case LW_OP_ASYNC_START: return given_async_start(f);
-    case LW_OP_ASYNC_UPDATE: case LW_OP_ASYNC_DONE: return given_async_rest(f);
-    case LW_OP_INFEED: case LW_OP_OUTFEED: case LW_OP_SEND: case LW_OP_RECV:
+    case LW_OP_ASYNC_START:
+      return given_async_start(f);
+    case LW_OP_ASYNC_UPDATE:
+    case LW_OP_ASYNC_DONE:
+      return given_async_rest(f);
+    case LW_OP_INFEED:
+    case LW_OP_OUTFEED:
+    case LW_OP_SEND:
+    case LW_OP_RECV:
       return given_channel(f);
-    default: return NULL; /* parameter, custom-call: the shape is what it is */
+    default:
+      return NULL; /* parameter, custom-call: the shape is what it is */
   }
 }
 

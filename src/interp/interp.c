@@ -518,6 +518,34 @@ static lw_status check_operands(const lw_inst *i, lw_val **ops) {
   return NULL;
 }
 
+/* A value may be smaller than declared in dynamic dims, and only there (a
+ * parameter's argument may have shrunk before a static shape says so). All
+ * that follows relies on types and ranks being as declared. */
+static bool value_fits(const lw_val *v, const lw_shape *s) {
+  const lw_shape *have = v->lit.shape;
+  if (have == s && !lw_shape_is_tuple(s)) return true;
+  if (have->type != s->type || have->rank != s->rank) return false;
+  if (lw_shape_is_tuple(s)) {
+    if (v->lit.n_elems != s->n_elems) return false;
+    for (int32_t k = 0; k < s->n_elems; k++)
+      if (!value_fits(lw_val_elem(v, k), s->elems[k])) return false;
+    return true;
+  }
+  for (int32_t d = 0; d < s->rank; d++)
+    if (have->dims[d] > s->dims[d]) return false;
+  return true;
+}
+
+static lw_status check_result(lw_eval *e, const lw_inst *i, lw_val **out) {
+  if (value_fits(*out, i->shape)) return NULL;
+  lw_status s = lw_error(LW_INVALID_ARGUMENT, "is declared %s but gives %s",
+                         lw_shape_str(e->m->ctx, i->shape),
+                         lw_shape_str(e->m->ctx, (*out)->lit.shape));
+  lw_val_release(e, *out);
+  *out = NULL;
+  return s;
+}
+
 /* Errors inside called computations carry their own instruction's name. */
 static bool only_calls(lw_opcode op) {
   return op == LW_OP_CALL || op == LW_OP_FUSION || op == LW_OP_WHILE ||
@@ -532,8 +560,12 @@ lw_status lw_eval_inst(lw_eval *e, const lw_inst *i, lw_val **ops,
                     "gave up after %lld evaluated instructions",
                     (long long)e->opt.max_steps);
   lw_status s = check_operands(i, ops);
-  if (!s) s = dispatch(e, i, ops, out);
-  if (!s || only_calls(i->opcode)) return s;
+  if (!s) {
+    s = dispatch(e, i, ops, out);
+    if (s && only_calls(i->opcode)) return s;
+  }
+  if (!s) s = check_result(e, i, out);
+  if (!s) return NULL;
   if (i->line > 0)
     return lw_status_annotate(s, "%s (%s, line %d)", i->name,
                               lw_opcode_name(i->opcode), i->line);

@@ -11,11 +11,7 @@
 #include "base/buf.h"
 #include "hlo/hlo.h"
 
-typedef enum {
-  LW_PROTO_MODULE,
-  LW_PROTO_HLO,
-  LW_PROTO_SNAPSHOT
-} lw_proto_kind;
+typedef enum { LW_PROTO_MODULE, LW_PROTO_HLO, LW_PROTO_SNAPSHOT } lw_proto_kind;
 
 /* HloSnapshot: a module with the inputs and the output of one run. The
  * literals live in the module's arena. */

@@ -3,7 +3,7 @@
  *   proto_wire.c     the wire format
  *   proto_types.c    shapes, layouts, shardings, metadata, small messages
  *   proto_literal.c  literals
- *   proto_attr.c     instruction attributes, one by one
+ *   proto_attr_*.c   instruction attributes, one by one
  *   proto_text.c     attributes the IR keeps as text (origin, statistics ...)
  *   proto_read.c     modules, computations, instructions in
  *   proto_write.c    and out

@@ -16,39 +16,81 @@ typedef enum {
 static uint32_t field_of(lw_prim t, coding *c) {
   *c = AS_BYTES;
   switch ((int)t) {
-    case LW_PRED: *c = AS_VARINTS; return 2;
-    case LW_S32: *c = AS_VARINTS; return 4;
-    case LW_S64: *c = AS_VARINTS; return 5;
-    case LW_U32: *c = AS_VARINTS; return 6;
-    case LW_U64: *c = AS_VARINTS; return 7;
-    case LW_F32: *c = AS_FIXED; return 8;
-    case LW_F64: *c = AS_FIXED; return 9;
-    case LW_C64: *c = AS_FIXED; return 12;
-    case LW_C128: *c = AS_FIXED; return 18;
-    case LW_U8: return 3;
-    case LW_F16: return 11;
-    case LW_BF16: return 13;
-    case LW_S8: return 15;
-    case LW_U16: return 16;
-    case LW_S16: return 17;
-    case LW_F8E5M2: return 19;
-    case LW_F8E4M3FN: return 20;
-    case LW_S4: return 21;
-    case LW_U4: return 22;
-    case LW_F8E4M3B11FNUZ: return 23;
-    case LW_F8E5M2FNUZ: return 24;
-    case LW_F8E4M3FNUZ: return 25;
-    case LW_S2: return 26;
-    case LW_U2: return 27;
-    case LW_F8E4M3: return 28;
-    case LW_F8E3M4: return 29;
-    case LW_S1: return 30;
-    case LW_U1: return 31;
-    case LW_F4E2M1FN: return 32;
-    case LW_F8E8M0FNU: return 33;
-    case LW_F6E3M2FN: return 35;
-    case LW_F6E2M3FN: return 36;
-    default: return 0;
+    case LW_PRED:
+      *c = AS_VARINTS;
+      return 2;
+    case LW_S32:
+      *c = AS_VARINTS;
+      return 4;
+    case LW_S64:
+      *c = AS_VARINTS;
+      return 5;
+    case LW_U32:
+      *c = AS_VARINTS;
+      return 6;
+    case LW_U64:
+      *c = AS_VARINTS;
+      return 7;
+    case LW_F32:
+      *c = AS_FIXED;
+      return 8;
+    case LW_F64:
+      *c = AS_FIXED;
+      return 9;
+    case LW_C64:
+      *c = AS_FIXED;
+      return 12;
+    case LW_C128:
+      *c = AS_FIXED;
+      return 18;
+    case LW_U8:
+      return 3;
+    case LW_F16:
+      return 11;
+    case LW_BF16:
+      return 13;
+    case LW_S8:
+      return 15;
+    case LW_U16:
+      return 16;
+    case LW_S16:
+      return 17;
+    case LW_F8E5M2:
+      return 19;
+    case LW_F8E4M3FN:
+      return 20;
+    case LW_S4:
+      return 21;
+    case LW_U4:
+      return 22;
+    case LW_F8E4M3B11FNUZ:
+      return 23;
+    case LW_F8E5M2FNUZ:
+      return 24;
+    case LW_F8E4M3FNUZ:
+      return 25;
+    case LW_S2:
+      return 26;
+    case LW_U2:
+      return 27;
+    case LW_F8E4M3:
+      return 28;
+    case LW_F8E3M4:
+      return 29;
+    case LW_S1:
+      return 30;
+    case LW_U1:
+      return 31;
+    case LW_F4E2M1FN:
+      return 32;
+    case LW_F8E8M0FNU:
+      return 33;
+    case LW_F6E3M2FN:
+      return 35;
+    case LW_F6E2M3FN:
+      return 36;
+    default:
+      return 0;
   }
 }
 

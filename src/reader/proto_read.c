@@ -55,9 +55,8 @@ typedef LW_VEC(comp_in) comps_in;
 
 static lw_opcode read_opcode(proto_in *in, pb_msg m) {
   pb_msg s = pb_bytes(m, INST_OPCODE);
-  lw_opcode op = pb_size(s)
-                     ? lw_opcode_from_name((const char *)s.p, pb_size(s))
-                     : LW_OPCODE_COUNT;
+  lw_opcode op = pb_size(s) ? lw_opcode_from_name((const char *)s.p, pb_size(s))
+                            : LW_OPCODE_COUNT;
   if (op == LW_OPCODE_COUNT)
     proto_fail(in, m, "unknown opcode \"%.*s\"", (int)pb_size(s),
                s.p ? (const char *)s.p : "");
@@ -73,8 +72,8 @@ static void make_inst(proto_in *in, comp_in *c, pb_msg m) {
   if (in->err) return;
   lw_inst **none = LW_NEW_ARRAY(in->arena, lw_inst *, n);
   lw_inst *i = lw_inst_new_named(
-      c->comp, op, shape,
-      proto_str_or(in, m, INST_NAME, lw_opcode_name(op)), n, none);
+      c->comp, op, shape, proto_str_or(in, m, INST_NAME, lw_opcode_name(op)), n,
+      none);
   i->unique_id = pb_i64(m, INST_ID, 0);
   if (lw_map_get(&c->ids, (uint64_t)i->unique_id))
     proto_fail(in, m, "two instructions of %s have the id %lld", c->comp->name,
@@ -107,8 +106,7 @@ static void fill_inst(proto_in *in, comp_in *c, lw_inst *i, pb_msg m) {
   i->metadata = proto_read_metadata(in, proto_sub(in, m, INST_METADATA));
   if (pb_has(m, INST_SHARDING))
     i->sharding = proto_read_sharding(in, proto_sub(in, m, INST_SHARDING), 0);
-  i->frontend_attrs =
-      proto_read_frontend(in, proto_sub(in, m, INST_FRONTEND));
+  i->frontend_attrs = proto_read_frontend(in, proto_sub(in, m, INST_FRONTEND));
   i->backend_config = proto_str(in, m, INST_BACKEND_CONFIG);
   if (!i->backend_config && pb_has(m, INST_CONFIG_PAYLOAD))
     i->backend_config = proto_payload(in, m, INST_CONFIG_PAYLOAD);
@@ -214,10 +212,12 @@ static void read_stack_frames(proto_in *in, pb_msg m) {
   LW_VEC(lw_stack_frame) frames = {0};
   pb_msg e;
   for (pb_iter it = pb_begin(m); proto_next(in, &it, 3, &e);) {
-    lw_file_location l = {
-        .file_name_id = pb_i64(e, 1, 0), .function_name_id = pb_i64(e, 2, 0),
-        .line = pb_i64(e, 3, 0),         .column = pb_i64(e, 4, 0),
-        .end_line = pb_i64(e, 5, 0),     .end_column = pb_i64(e, 6, 0)};
+    lw_file_location l = {.file_name_id = pb_i64(e, 1, 0),
+                          .function_name_id = pb_i64(e, 2, 0),
+                          .line = pb_i64(e, 3, 0),
+                          .column = pb_i64(e, 4, 0),
+                          .end_line = pb_i64(e, 5, 0),
+                          .end_column = pb_i64(e, 6, 0)};
     lw_vec_push(&loc, l);
   }
   for (pb_iter it = pb_begin(m); proto_next(in, &it, 4, &e);) {
@@ -257,7 +257,8 @@ static void read_schedule(proto_in *in, pb_msg m, comps_in *all) {
     comp_in *c = comp_of_id(all, pb_i64(e, 1, 0));
     pb_msg seq = proto_sub(in, e, 2);
     if (!c)
-      proto_fail(in, e, "the schedule names computation %lld, which is not "
+      proto_fail(in, e,
+                 "the schedule names computation %lld, which is not "
                  "there",
                  (long long)pb_i64(e, 1, 0));
     else
@@ -331,10 +332,10 @@ static lw_status read_at(lw_context *ctx, pb_msg m, lw_module **out) {
   LW_TRY(pb_check(m));
   pb_msg name = pb_bytes(m, MODULE_NAME);
   const char *text =
-      pb_size(name) ? lw_context_str(ctx, (const char *)name.p,
-                                     strnlen((const char *)name.p,
-                                             pb_size(name)))
-                    : "module";
+      pb_size(name)
+          ? lw_context_str(ctx, (const char *)name.p,
+                           strnlen((const char *)name.p, pb_size(name)))
+          : "module";
   in.module = lw_module_new(ctx, text);
   in.arena = in.module->arena;
   read_module(&in, m);
@@ -369,8 +370,7 @@ static bool detect(pb_msg m, pb_msg *module, lw_proto_kind *kind) {
 }
 
 static lw_status read_literals(lw_context *ctx, pb_msg m, lw_snapshot *s) {
-  proto_in in = {
-      .ctx = ctx, .module = s->module, .arena = s->module->arena};
+  proto_in in = {.ctx = ctx, .module = s->module, .arena = s->module->arena};
   LW_VEC(lw_literal *) v = {0};
   pb_msg e;
   for (pb_iter it = pb_begin(m); proto_next(&in, &it, 2, &e);) {

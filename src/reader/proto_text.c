@@ -160,8 +160,7 @@ const char *proto_statistics_text(proto_in *in, pb_msg m) {
   pb_msg e;
   for (pb_iter it = pb_begin(m); proto_next(in, &it, 2, &e);) {
     if (!b.len)
-      lw_buf_printf(&b, "{visualizing_index=%lld",
-                    (long long)pb_i64(m, 1, 0));
+      lw_buf_printf(&b, "{visualizing_index=%lld", (long long)pb_i64(m, 1, 0));
     lw_buf_printf(&b, ",%s=", proto_str_or(in, e, 1, ""));
     put_real(&b, pb_f64(e, 2));
   }
@@ -193,9 +192,8 @@ lw_status proto_write_statistics(lw_buf *b, uint32_t field, const char *text) {
 
 /* ---- sparsity_config={lhs={num_non_zero=2,...},rhs={...}} ---- */
 
-static const char *const sparsity_fields[] = {NULL, "num_non_zero",
-                                              "block_size", "dimension",
-                                              "stride"};
+static const char *const sparsity_fields[] = {
+    NULL, "num_non_zero", "block_size", "dimension", "stride"};
 
 const char *proto_sparsity_text(proto_in *in, pb_msg m) {
   lw_buf b = {0};

@@ -15,8 +15,8 @@ void proto_fail(proto_in *in, pb_msg at, const char *fmt, ...) {
   va_start(ap, fmt);
   lw_buf_vprintf(&b, fmt, ap);
   va_end(ap);
-  in->err = lw_error(LW_INVALID_ARGUMENT, "at byte %zu: %s", at.at,
-                     lw_buf_cstr(&b));
+  in->err =
+      lw_error(LW_INVALID_ARGUMENT, "at byte %zu: %s", at.at, lw_buf_cstr(&b));
   lw_buf_free(&b);
 }
 
@@ -49,8 +49,7 @@ const char *proto_str(proto_in *in, pb_msg m, uint32_t number) {
   return proto_str_or(in, m, number, NULL);
 }
 
-const int64_t *proto_i64s(proto_in *in, pb_msg m, uint32_t number,
-                          int32_t *n) {
+const int64_t *proto_i64s(proto_in *in, pb_msg m, uint32_t number, int32_t *n) {
   pb_i64s v = {0};
   pb_get_i64s(m, number, &v);
   if (v.len > INT32_MAX) {
@@ -63,8 +62,7 @@ const int64_t *proto_i64s(proto_in *in, pb_msg m, uint32_t number,
   return copy;
 }
 
-const int32_t *proto_i32s(proto_in *in, pb_msg m, uint32_t number,
-                          int32_t *n) {
+const int32_t *proto_i32s(proto_in *in, pb_msg m, uint32_t number, int32_t *n) {
   const int64_t *v = proto_i64s(in, m, number, n);
   int32_t *w = LW_NEW_ARRAY(in->arena, int32_t, *n);
   for (int32_t i = 0; i < *n; i++) w[i] = (int32_t)v[i];
@@ -77,11 +75,10 @@ const char *proto_payload(proto_in *in, pb_msg m, uint32_t number) {
   int64_t id = pb_i64(p, 2, 0), k = 0;
   for (pb_iter it = pb_begin(in->payloads); pb_each(&it, 22, PB_LEN); k++)
     if (k == id)
-      return lw_context_str(in->ctx, (const char *)it.bytes.p,
-                            strnlen((const char *)it.bytes.p,
-                                    pb_size(it.bytes)));
-  proto_fail(in, p, "payload %lld is not in the module's table",
-             (long long)id);
+      return lw_context_str(
+          in->ctx, (const char *)it.bytes.p,
+          strnlen((const char *)it.bytes.p, pb_size(it.bytes)));
+  proto_fail(in, p, "payload %lld is not in the module's table", (long long)id);
   return NULL;
 }
 
@@ -518,8 +515,7 @@ void proto_write_sharding(lw_buf *b, uint32_t number, const lw_sharding *s) {
   lw_buf m = {0};
   if (s->type == LW_SH_NAMED) {
     /* Text that is not a mesh sharding cannot come from our readers. */
-    lw_status_free(
-        proto_write_named_sharding(&m, SHARD_NAMED, s->named_text));
+    lw_status_free(proto_write_named_sharding(&m, SHARD_NAMED, s->named_text));
   } else {
     pb_put_i64(&m, SHARD_TYPE, (int64_t)s->type);
   }
@@ -569,7 +565,8 @@ void proto_write_frontend(lw_buf *b, uint32_t number,
                           const lw_frontend_attrs *f, const char *extra_key,
                           const char *extra_value) {
   lw_buf m = {0};
-  for (int32_t i = 0; i < f->n; i++) write_entry(&m, f->v[i].key, f->v[i].value);
+  for (int32_t i = 0; i < f->n; i++)
+    write_entry(&m, f->v[i].key, f->v[i].value);
   if (extra_key) write_entry(&m, extra_key, extra_value);
   pb_put_msg(b, number, &m);
 }

@@ -159,8 +159,8 @@ static void write_program_shape(lw_buf *b, uint32_t number, const lw_comp *c,
   for (size_t k = 0; k < c->params.len; k++) {
     bool given = m && m->entry_params && (int32_t)k < m->n_entry_params;
     const lw_inst *p = c->params.data[k];
-    if (given || p) proto_write_shape(&s, 1, given ? m->entry_params[k]
-                                                   : p->shape);
+    if (given || p)
+      proto_write_shape(&s, 1, given ? m->entry_params[k] : p->shape);
   }
   if (m && m->entry_result)
     proto_write_shape(&s, 2, m->entry_result);

@@ -9,8 +9,8 @@
 #include "reader/reader.h"
 #include "unit.h"
 
-#define ADD                                                                 \
-  "add {\n x = f32[] parameter(0)\n y = f32[] parameter(1)\n"               \
+#define ADD                                                   \
+  "add {\n x = f32[] parameter(0)\n y = f32[] parameter(1)\n" \
   " ROOT z = f32[] add(x, y)\n}\n"
 #define ENTRY "ENTRY e {\n p = f32[2,3] parameter(0)\n"
 
@@ -111,8 +111,7 @@ static const wrong cases[] = {
      " ROOT r = f32[2,3] while(p), condition=c, body=b\n}\n",
      11, 7, "condition=c must return pred[]; it returns s32[]"},
     {"HloModule m\nb {\n a = f32[2,3] parameter(0)\n"
-     " ROOT n = f32[3,2] reshape(a)\n}\n" ENTRY
-     " i = s32[] constant(0)\n"
+     " ROOT n = f32[3,2] reshape(a)\n}\n" ENTRY " i = s32[] constant(0)\n"
      " ROOT r = f32[2,3] conditional(i, p, p), "
      "branch_computations={b, b}\n}\n",
      9, 7, "conditional gives f32[3,2], but the shape written is f32[2,3]"},
@@ -144,8 +143,9 @@ static const wrong cases[] = {
      "sharding={{replicated}, {replicated}}\n}\n",
      4, 7, "its sharding has 2 elements for 1 leaves"},
     /* header */
-    {"HloModule m, entry_computation_layout={(f32[2,4]{1,0})->f32[2,3]{1,0}}\n"
-     ENTRY " ROOT r = f32[2,3] negate(p)\n}\n",
+    {"HloModule m, "
+     "entry_computation_layout={(f32[2,4]{1,0})->f32[2,3]{1,0}}\n" ENTRY
+     " ROOT r = f32[2,3] negate(p)\n}\n",
      3, 2, "p: is f32[2,3], but entry_computation_layout says f32[2,4]"},
     {"HloModule m, input_output_alias={ {}: (1, {}, may-alias) }\n" ENTRY
      " ROOT r = f32[2,3] negate(p)\n}\n",
@@ -194,9 +194,9 @@ static void finds_each(void **state) {
 
 static void reports_all(void **state) {
   (void)state;
-  static const char text[] =
-      "HloModule m\n" ENTRY " a = f32[3] negate(p)\n b = s32[2,3] negate(p)\n"
-      " ROOT c = f32[9] reshape(p)\n}\n";
+  static const char text[] = "HloModule m\n" ENTRY
+                             " a = f32[3] negate(p)\n b = s32[2,3] negate(p)\n"
+                             " ROOT c = f32[9] reshape(p)\n}\n";
   lw_context *ctx = lw_context_new();
   lw_module *m;
   lw_diags d = {.file = "t", .text = text, .text_len = sizeof text - 1};
@@ -204,7 +204,8 @@ static void reports_all(void **state) {
   lw_check_module(m, (lw_check_options){0}, &d);
   assert_int_equal(d.count, 3);
   lw_status s = lw_diags_status(&d);
-  assert_non_null(strstr(lw_status_message(s), "t:4:2: error: a: negate gives"));
+  assert_non_null(
+      strstr(lw_status_message(s), "t:4:2: error: a: negate gives"));
   assert_non_null(strstr(lw_status_message(s), "\n   ^"));
   lw_status_free(s);
   lw_diags_free(&d);
@@ -257,8 +258,8 @@ static void finds_recursion(void **state) {
   lw_context *ctx = lw_context_new();
   lw_module *m = small(ctx);
   lw_comp *b = m->first_comp;
-  lw_inst *call = lw_inst_new(b, LW_OP_CALL, b->root->shape, "again", 1,
-                              &b->root);
+  lw_inst *call =
+      lw_inst_new(b, LW_OP_CALL, b->root->shape, "again", 1, &b->root);
   lw_inst_set_comp(call, LW_ATTR_TO_APPLY, b);
   expect_message(m, "computations cannot be recursive (use while)");
   lw_module_free(m);
@@ -321,7 +322,8 @@ static void finds_broken_structure(void **state) {
 static void checks_folds(void **state) {
   (void)state;
   static const char text[] =
-      "HloModule m\n" ADD ENTRY " z0 = f32[] constant(0)\n"
+      "HloModule m\n" ADD ENTRY
+      " z0 = f32[] constant(0)\n"
       " ROOT r = f32[2] reduce(p, z0), dimensions={1}, to_apply=add\n}\n";
   lw_context *ctx = lw_context_new();
   lw_module *m;
@@ -364,8 +366,8 @@ static void survives_shared_tuples(void **state) {
   lw_module *m = lw_module_new(ctx, "m");
   lw_comp *c = lw_comp_new(m, "e");
   int64_t two = 2;
-  lw_inst *t = lw_inst_parameter(c, 0, lw_shape_array(ctx, LW_F32, 1, &two),
-                                 "p");
+  lw_inst *t =
+      lw_inst_parameter(c, 0, lw_shape_array(ctx, LW_F32, 1, &two), "p");
   for (int k = 0; k < 60; k++) {
     const lw_shape *elems[2] = {t->shape, t->shape};
     lw_inst *ops[2] = {t, t};
@@ -453,8 +455,8 @@ static void is_fast(void **state) {
   lw_module *m = lw_module_new(ctx, "m");
   lw_comp *c = lw_comp_new(m, "e");
   int64_t dims[2] = {64, 64};
-  const lw_shape *s = lw_shape_fill_layouts(
-      ctx, lw_shape_array(ctx, LW_F32, 2, dims));
+  const lw_shape *s =
+      lw_shape_fill_layouts(ctx, lw_shape_array(ctx, LW_F32, 2, dims));
   lw_inst *v = lw_inst_parameter(c, 0, s, "p");
   for (int k = 0; k < 200000; k++) {
     lw_inst *ops[2] = {v, v};
@@ -472,18 +474,17 @@ static void is_fast(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(finds_each),
-      cmocka_unit_test(reports_all),
-      cmocka_unit_test(finds_cycles),
-      cmocka_unit_test(finds_recursion),
-      cmocka_unit_test(finds_broken_structure),
-      cmocka_unit_test(checks_folds),
-      cmocka_unit_test(keeps_layouts),
-      cmocka_unit_test(survives_shared_tuples),
-      cmocka_unit_test(survives_huge_dims),
-      cmocka_unit_test(survives_high_rank),
-      cmocka_unit_test(survives_call_ladders),
-      cmocka_unit_test(is_fast)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(finds_each),
+                                     cmocka_unit_test(reports_all),
+                                     cmocka_unit_test(finds_cycles),
+                                     cmocka_unit_test(finds_recursion),
+                                     cmocka_unit_test(finds_broken_structure),
+                                     cmocka_unit_test(checks_folds),
+                                     cmocka_unit_test(keeps_layouts),
+                                     cmocka_unit_test(survives_shared_tuples),
+                                     cmocka_unit_test(survives_huge_dims),
+                                     cmocka_unit_test(survives_high_rank),
+                                     cmocka_unit_test(survives_call_ladders),
+                                     cmocka_unit_test(is_fast)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

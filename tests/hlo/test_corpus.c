@@ -1,5 +1,5 @@
-/* Over tests/data/corpus and cases: every program checks clean; every proto survives being
- * written and read, and says what the text next to it says. */
+/* Over tests/data/corpus and cases: every program checks clean; every proto
+ * survives being written and read, and says what the text next to it says. */
 #define _GNU_SOURCE
 #include <ftw.h>
 #include <stdlib.h>

@@ -36,7 +36,8 @@ static void ignores_names_and_order(void **state) {
          " a = f32[] parameter(0)\n ROOT c = f32[] add(a, b), "
          "metadata={op_name=\"x\"}\n}\nENTRY main {\n one = f32[] constant(1)\n"
          " in = f32[2,3]{1,0} parameter(0)\n ROOT out = f32[2]{0} "
-         "reduce(in, one), dimensions={1}, to_apply=plus, origin={{\"q\"}}\n}\n",
+         "reduce(in, one), dimensions={1}, to_apply=plus, "
+         "origin={{\"q\"}}\n}\n",
          LW_FP_ALL));
 }
 
@@ -93,32 +94,40 @@ static void levels_see_their_own(void **state) {
 static void tells_copies_apart(void **state) {
   (void)state;
 #define HEAD "HloModule m\nENTRY e {\n p = f32[2] parameter(0)\n"
-  uint64_t once = fp(HEAD " n = f32[2] negate(p)\n"
-                          " ROOT r = f32[2] add(n, n)\n}\n", 1);
-  uint64_t twice = fp(HEAD " n = f32[2] negate(p)\n o = f32[2] negate(p)\n"
-                           " ROOT r = f32[2] add(n, o)\n}\n", 1);
+  uint64_t once = fp(HEAD
+                     " n = f32[2] negate(p)\n"
+                     " ROOT r = f32[2] add(n, n)\n}\n",
+                     1);
+  uint64_t twice = fp(HEAD
+                      " n = f32[2] negate(p)\n o = f32[2] negate(p)\n"
+                      " ROOT r = f32[2] add(n, o)\n}\n",
+                      1);
   assert_true(once != twice);
-  uint64_t split =
-      fp(HEAD " n = f32[2] negate(p)\n o = f32[2] negate(p)\n"
-              " a = f32[2] exponential(n)\n b = f32[2] sine(o)\n"
-              " ROOT r = f32[2] add(a, b)\n}\n", 1);
-  uint64_t merged =
-      fp(HEAD " n = f32[2] negate(p)\n o = f32[2] negate(p)\n"
-              " a = f32[2] exponential(n)\n b = f32[2] sine(n)\n"
-              " ROOT r = f32[2] add(a, b)\n}\n", 1);
+  uint64_t split = fp(HEAD
+                      " n = f32[2] negate(p)\n o = f32[2] negate(p)\n"
+                      " a = f32[2] exponential(n)\n b = f32[2] sine(o)\n"
+                      " ROOT r = f32[2] add(a, b)\n}\n",
+                      1);
+  uint64_t merged = fp(HEAD
+                       " n = f32[2] negate(p)\n o = f32[2] negate(p)\n"
+                       " a = f32[2] exponential(n)\n b = f32[2] sine(n)\n"
+                       " ROOT r = f32[2] add(a, b)\n}\n",
+                       1);
   assert_true(split != merged);
 }
 
 static void knows_defaults(void **state) {
   (void)state;
-  assert_true(fp(HEAD " ROOT r = pred[2] compare(p, p), direction=LT\n}\n",
-                 31) ==
-              fp(HEAD " ROOT r = pred[2] compare(p, p), direction=LT, "
-                      "type=FLOAT\n}\n", 31));
-  assert_true(fp(HEAD " ROOT r = pred[2] compare(p, p), direction=LT\n}\n",
-                 31) !=
-              fp(HEAD " ROOT r = pred[2] compare(p, p), direction=LT, "
-                      "type=TOTALORDER\n}\n", 31));
+  assert_true(
+      fp(HEAD " ROOT r = pred[2] compare(p, p), direction=LT\n}\n", 31) ==
+      fp(HEAD " ROOT r = pred[2] compare(p, p), direction=LT, "
+              "type=FLOAT\n}\n",
+         31));
+  assert_true(
+      fp(HEAD " ROOT r = pred[2] compare(p, p), direction=LT\n}\n", 31) !=
+      fp(HEAD " ROOT r = pred[2] compare(p, p), direction=LT, "
+              "type=TOTALORDER\n}\n",
+         31));
 }
 
 static void order_counts_when_scheduled(void **state) {
@@ -126,8 +135,9 @@ static void order_counts_when_scheduled(void **state) {
 #define BODY1 " a = f32[2] negate(p)\n b = f32[2] sine(p)\n"
 #define BODY2 " b = f32[2] sine(p)\n a = f32[2] negate(p)\n"
 #define TAIL " ROOT r = f32[2] add(a, b)\n}\n"
-#define SCHED "HloModule m, is_scheduled=true\nENTRY e {\n" \
-              " p = f32[2] parameter(0)\n"
+#define SCHED                                   \
+  "HloModule m, is_scheduled=true\nENTRY e {\n" \
+  " p = f32[2] parameter(0)\n"
   assert_true(fp(HEAD BODY1 TAIL, 1) == fp(HEAD BODY2 TAIL, 1));
   assert_true(fp(SCHED BODY1 TAIL, 1) != fp(SCHED BODY2 TAIL, 1));
   assert_true(fp(SCHED BODY1 TAIL, 1) != fp(HEAD BODY1 TAIL, 1));
@@ -155,13 +165,13 @@ static void stable_value(void **state) {
 static void says_what_changed(void **state) {
   (void)state;
   lw_context *ctx = lw_context_new();
-  lw_module *a = read_text(
-      ctx, HEAD " n = f32[2] negate(p)\n s = f32[2] sine(n)\n"
-                " ROOT r = f32[2] add(s, p)\n}\n");
-  lw_module *b = read_text(
-      ctx, "HloModule m\nENTRY e {\n q = f32[2] parameter(0)\n"
-           " m2 = f32[2] negate(q)\n c = f32[2] cosine(m2)\n"
-           " ROOT r = f32[2] add(c, q)\n}\n");
+  lw_module *a = read_text(ctx, HEAD
+                           " n = f32[2] negate(p)\n s = f32[2] sine(n)\n"
+                           " ROOT r = f32[2] add(s, p)\n}\n");
+  lw_module *b = read_text(ctx,
+                           "HloModule m\nENTRY e {\n q = f32[2] parameter(0)\n"
+                           " m2 = f32[2] negate(q)\n c = f32[2] cosine(m2)\n"
+                           " ROOT r = f32[2] add(c, q)\n}\n");
   lw_diff *d = lw_diff_modules(a, b, LW_FP_ALL);
   assert_true(d->moved);
   assert_int_equal(d->removed, 1);
@@ -189,13 +199,13 @@ static void says_what_changed(void **state) {
 static void matches_by_source(void **state) {
   (void)state;
   lw_context *ctx = lw_context_new();
-  lw_module *a = read_text(
-      ctx, HEAD " s = f32[2] sine(p), metadata={op_name=\"f\"}\n"
-                " ROOT r = f32[2] add(s, p)\n}\n");
-  lw_module *b = read_text(
-      ctx, HEAD " n = f32[2] negate(p)\n"
-                " t = f32[2] sine(n), metadata={op_name=\"f\"}\n"
-                " ROOT r = f32[2] add(t, p)\n}\n");
+  lw_module *a = read_text(ctx, HEAD
+                           " s = f32[2] sine(p), metadata={op_name=\"f\"}\n"
+                           " ROOT r = f32[2] add(s, p)\n}\n");
+  lw_module *b = read_text(ctx, HEAD
+                           " n = f32[2] negate(p)\n"
+                           " t = f32[2] sine(n), metadata={op_name=\"f\"}\n"
+                           " ROOT r = f32[2] add(t, p)\n}\n");
   lw_diff *d = lw_diff_modules(a, b, LW_FP_ALL);
   assert_int_equal(d->removed, 0);
   assert_int_equal(d->added, 1);

@@ -7,8 +7,7 @@
 #include "reader/reader.h"
 #include "unit.h"
 
-static lw_status read_with(lw_context *ctx, const char *inst,
-                           lw_module **out) {
+static lw_status read_with(lw_context *ctx, const char *inst, lw_module **out) {
   lw_buf b = {0};
   lw_buf_str(&b, preamble);
   lw_buf_printf(&b, " ROOT r_ = %s\n}\n", inst);
@@ -53,8 +52,8 @@ static void refuses(void **state) {
 static void window_sizes(void **state) {
   (void)state;
   int64_t n = -1;
-  lw_window_dim w = {.size = 3, .stride = 2, .lhs_dilation = 1,
-                     .rhs_dilation = 1};
+  lw_window_dim w = {
+      .size = 3, .stride = 2, .lhs_dilation = 1, .rhs_dilation = 1};
   assert_true(lw_window_output_size(&w, 7, &n));
   assert_int_equal(n, 3);
   assert_true(lw_window_output_size(&w, 2, &n));
@@ -74,8 +73,7 @@ static void higher_precision(void **state) {
   (void)state;
   assert_int_equal(lw_prim_higher_precision(LW_F16, LW_BF16), LW_BF16);
   assert_int_equal(lw_prim_higher_precision(LW_F32, LW_F64), LW_F64);
-  assert_int_equal(lw_prim_higher_precision(LW_F8E4M3FN, LW_F8E5M2),
-                   LW_F8E5M2);
+  assert_int_equal(lw_prim_higher_precision(LW_F8E4M3FN, LW_F8E5M2), LW_F8E5M2);
 }
 
 int main(void) {

@@ -248,12 +248,9 @@ static void skips_unknown_fields(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(keeps_everything),
-      cmocka_unit_test(knows_the_three),
-      cmocka_unit_test(survives_truncation),
-      cmocka_unit_test(survives_flips),
-      cmocka_unit_test(names_the_byte),
-      cmocka_unit_test(bounds_depth),
+      cmocka_unit_test(keeps_everything),    cmocka_unit_test(knows_the_three),
+      cmocka_unit_test(survives_truncation), cmocka_unit_test(survives_flips),
+      cmocka_unit_test(names_the_byte),      cmocka_unit_test(bounds_depth),
       cmocka_unit_test(skips_unknown_fields)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

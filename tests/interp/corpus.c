@@ -239,7 +239,8 @@ static lw_status run(job *j, const char *dir, lw_literal **result) {
   lw_literal **args = NULL;
   int n = 0;
   LW_TRY(make_args(j->m, j->in, j->arena, &args, &n));
-  return lw_interp_run(j->m, (const lw_literal *const *)args, n, NULL,
+  lw_interp_options opt = {.max_steps = 20000000, .max_bytes = 4ll << 30};
+  return lw_interp_run(j->m, (const lw_literal *const *)args, n, &opt,
                        j->arena, result);
 }
 

@@ -241,7 +241,7 @@ static const struct {
   cplx (*f)(cplx, cplx);
   double bound; /* in 2^-24 |result| */
 } complex_cases[] = {
-    {LW_OP_MULTIPLY, exact_mul, 2.5},   {LW_OP_DIVIDE, exact_div, 4},
+    {LW_OP_MULTIPLY, exact_mul, 2.5},   {LW_OP_DIVIDE, exact_div, 5},
     {LW_OP_ABS, exact_cabs, 2},         {LW_OP_SIGN, exact_csign, 2.5},
     {LW_OP_SQRT, exact_csqrt, 3},       {LW_OP_RSQRT, exact_crsqrt, 5},
     {LW_OP_EXPONENTIAL, exact_cexp, 3}, {LW_OP_EXPM1, exact_cexpm1, 5},
