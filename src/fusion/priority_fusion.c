@@ -325,7 +325,7 @@ static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
 }
 
 static const lw_pass_option options[] = {
-    {"small-work", "20000",
+    {"small-work", "10000",
      "simple operations and words below which a kernel runs as one point"},
     {NULL, NULL, NULL}};
 

@@ -365,17 +365,45 @@ static void check_layouts(check *c, const lw_inst *i) {
   }
 }
 
+/* Where two tuples of one size first differ: *a and *b become the elements. */
+static int32_t first_difference(const lw_shape **a, const lw_shape **b) {
+  if (!lw_shape_is_tuple(*a) || !lw_shape_is_tuple(*b) ||
+      (*a)->n_elems != (*b)->n_elems)
+    return -1;
+  for (int32_t k = 0; k < (*a)->n_elems; k++) {
+    if (lw_shape_compatible((*a)->elems[k], (*b)->elems[k])) continue;
+    *a = (*a)->elems[k];
+    *b = (*b)->elems[k];
+    return k;
+  }
+  return -1;
+}
+
+static void report_shape(check *c, const lw_inst *i, const lw_shape *s) {
+  const lw_shape *written = i->shape;
+  const char *op = lw_opcode_name(i->opcode);
+  int32_t k = first_difference(&s, &written);
+  const char *gives = lw_infer_shape_str(c->ctx, s);
+  const char *has = lw_infer_shape_str(c->ctx, written);
+  if (k >= 0)
+    check_inst_error(c, i,
+                     "%s gives %s in element %d, but the shape written "
+                     "has %s there",
+                     op, gives, k, has);
+  else
+    check_inst_error(c, i, "%s gives %s, but the shape written is %s", op,
+                     gives, has);
+}
+
 static void check_shape(check *c, const lw_inst *i) {
   const lw_shape *s = NULL;
   lw_status st = lw_infer_shape(c->ctx, i, &s);
+  bool mixed = c->o.allow_mixed_precision;
   if (st)
     check_inst_error(c, i, "%s", lw_status_message(st));
   else if (s != i->shape && !lw_shape_compatible(s, i->shape) &&
-           !(c->o.allow_mixed_precision &&
-             lw_shape_compatible_mixed(s, i->shape)))
-    check_inst_error(c, i, "%s gives %s, but the shape written is %s",
-                     lw_opcode_name(i->opcode), lw_infer_shape_str(c->ctx, s),
-                     lw_infer_shape_str(c->ctx, i->shape));
+           !(mixed && lw_shape_compatible_mixed(s, i->shape)))
+    report_shape(c, i, s);
   lw_status_free(st);
 }
 

@@ -25,7 +25,8 @@
 static lw_status run_all(lw_module *m, const char *what, bool full,
                          const lw_target *t, lw_trace *trace) {
   int n;
-  lw_pipeline_options o = {.target = t, .trace = trace};
+  lw_pipeline_options o = {.target = t, .trace = trace,
+                           .pass_options = getenv("LW_OPTIONS")};
   static const char *const empty[] = {NULL};
   o.extra = lw_fusion_passes(&n);
   o.n_extra = n;

@@ -81,6 +81,10 @@ static const wrong cases[] = {
     {"HloModule m\n" ENTRY " t = (f32[2,3], f32[2,3]) tuple(p, p)\n"
      " ROOT r = f32[2,3] get-tuple-element(t), index=2\n}\n",
      5, 7, "index 2 is out of range"},
+    {"HloModule m\n" ENTRY
+     " ROOT r = (f32[2,3], f32[2,4]) tuple(p, p)\n}\n",
+     4, 7,
+     "tuple gives f32[2,3] in element 1, but the shape written has f32[2,4]"},
     /* fusions, calls */
     {"HloModule m\nf {\n a = f32[2,3] parameter(0)\n"
      " ROOT n = f32[2,3] negate(a)\n}\n" ENTRY

@@ -375,14 +375,8 @@ lw_cgval lw_mathgen_canonical(lw_mathgen *g, lw_cgval v) {
 }
 
 static LLVMValueRef literal_part(lw_mathgen *g, lw_prim t, const void *p) {
-  float f;
-  double d;
   uint64_t u = 0;
-  memcpy(&u, p, (size_t)lw_prim_bytes(t)); /* little-endian targets */
-  memcpy(&f, p,
-         sizeof f < (size_t)lw_prim_bytes(t) ? sizeof f
-                                             : (size_t)lw_prim_bytes(t));
-  memcpy(&d, &u, sizeof d);
+  memcpy(&u, p, (size_t)lw_prim_bytes(t)); /* little-endian hosts */
   if (t == LW_F32) return FB(IC(u));
   if (t == LW_F64) return DB(LC(u));
   return op_int(g, t == LW_PRED ? 1 : 8 * lw_prim_bytes(t), (int64_t)u);
@@ -722,8 +716,7 @@ static lw_cgval emit_reduce_precision(lw_mathgen *g, const lw_elem_op *op,
   values r = {{NULL}, 1};
   r.v[0] = a.type == LW_F64 ? reduce_precision_d(g, x, e, m)
                             : reduce_precision_f(g, x, e, m);
-  lw_elem_op exact = *op;
-  return result(g, &exact, r);
+  return result(g, op, r);
 }
 
 static lw_cgval emit_is_finite(lw_mathgen *g, const lw_elem_op *op,

@@ -41,7 +41,6 @@ typedef struct {
   /* Private to emit_math.c. */
   int bits_;
   bool sgn_;
-  bool dbl_;
 } lw_mathgen;
 
 /* Emits op on a, b, c (ignored beyond the arity). The operation must be one

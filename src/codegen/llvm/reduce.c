@@ -283,7 +283,7 @@ typedef struct {
   const red *r;
   const accs *acc;
   const lw_expr *kept, *outer;
-  LLVMValueRef first; /* of the block: no lane holds anything yet */
+  LLVMValueRef first;    /* of the block: no lane holds anything yet */
   LLVMValueRef in_block; /* i8 slot: any chunk done (no neutral element) */
 } row;
 
@@ -291,8 +291,8 @@ static void row_chunk(lw_fn *f, void *ctx, const lw_expr *t) {
   row *w = ctx;
   const red *r = w->r;
   const lw_expr *idx[LW_MAX_RANK];
-  const lw_expr *lin = lw_ex_add(
-      f->ix, lw_ex_mul(f->ix, w->outer, r->fold.run), t);
+  const lw_expr *lin =
+      lw_ex_add(f->ix, lw_ex_mul(f->ix, w->outer, r->fold.run), t);
   operand_index(f, r, w->kept, lin, idx);
   lw_cgval x, old, y;
   operands(f, r, idx, &x, f->width);
@@ -426,8 +426,7 @@ static void row_element(lw_fn *f, void *ctx, const lw_expr *g) {
     f->width = lanes_width;
     v = row_block(f, r, c->lanes, g, l.iv, c->flag);
     f->width = scalar;
-    LLVMValueRef first =
-        LLVMBuildICmp(f->b, LLVMIntEQ, l.iv, zero(f), "");
+    LLVMValueRef first = LLVMBuildICmp(f->b, LLVMIntEQ, l.iv, zero(f), "");
     fold_in(f, r, c->acc, first, &v);
     lw_loop_end(f, &l);
     accs_get(f, c->acc, &v);
@@ -471,14 +470,24 @@ static lw_cgval *col_block(lw_fn *f, const col_ctx *c, const lw_expr *kept,
       LLVMBuildNSWMul(f->b, block, lw_i64(f, LW_FOLD_SEQ_BLOCK), "");
   LLVMValueRef hi = smin(
       f, LLVMBuildAdd(f->b, lo, lw_i64(f, LW_FOLD_SEQ_BLOCK), ""), r->fold.n);
-  accs_zero(f, c->blk);
+  if (r->fold.init_first) {
+    lw_cgval init[64];
+    inits(f, r, init, f->width);
+    accs_set(f, c->blk, init);
+  } else {
+    accs_zero(f, c->blk);
+  }
   lw_loop l = lw_loop_begin(f, lo, hi, 1, "fold");
   const lw_expr *i = lw_bind(f, LW_CV_RUN, l.iv, r->fold.n, false);
   const lw_expr *idx[LW_MAX_RANK];
   operand_index(f, r, kept, i, idx);
   lw_cgval x[64];
   operands(f, r, idx, x, f->width);
-  fold_in(f, r, c->blk, LLVMBuildICmp(f->b, LLVMIntEQ, l.iv, lo, ""), x);
+  LLVMValueRef first = LLVMBuildICmp(f->b, LLVMIntEQ, l.iv, lo, "");
+  if (r->fold.init_first) /* block 0 has an element before its first: init */
+    first = LLVMBuildAnd(
+        f->b, first, LLVMBuildICmp(f->b, LLVMIntNE, block, zero(f), ""), "");
+  fold_in(f, r, c->blk, first, x);
   lw_loop_end(f, &l);
   accs_get(f, c->blk, out);
   return out;
@@ -505,8 +514,10 @@ static void col_element(lw_fn *f, void *ctx, const lw_expr *g) {
     lw_loop_end(f, &l);
     accs_get(f, c->acc, v);
   }
-  inits(f, r, init, f->width);
-  apply(f, r, init, v, f->width, v);
+  if (!r->fold.init_first) {
+    inits(f, r, init, f->width);
+    apply(f, r, init, v, f->width, v);
+  }
   store_all(f, r, v, vec, g);
 }
 
@@ -542,29 +553,30 @@ static void fold_element(lw_fn *f, void *ctx, const lw_expr *g) {
   accs_zero(f, c->acc);
   lw_loop l = lw_loop_begin(f, zero(f), lw_i64(f, r->blocks), 1, "block");
   const lw_expr *b = lw_bind(f, LW_CV_BLOCK, l.iv, r->blocks, false);
-  const lw_expr *at =
-      r->fold.rule == LW_FOLD_ROW
-          ? lw_ex_add(f->ix, lw_ex_mul(f->ix, g, r->blocks), b)
-          : lw_ex_add(f->ix, lw_ex_mul(f->ix, b, r->kept), g);
+  const lw_expr *at = r->fold.rule == LW_FOLD_ROW
+                          ? lw_ex_add(f->ix, lw_ex_mul(f->ix, g, r->blocks), b)
+                          : lw_ex_add(f->ix, lw_ex_mul(f->ix, b, r->kept), g);
   f->least_level = f->stage_level;
   for (int32_t j = 0; j < r->n; j++) {
-    lw_ev x = lw_load_at(f, part->shapes[j]->type, lw_dest_base(f, part, j), at);
+    lw_ev x =
+        lw_load_at(f, part->shapes[j]->type, lw_dest_base(f, part, j), at);
     v[j] = x.vec || f->width == 1 ? x.v : lw_cg_splat(f, x.v, f->width);
   }
   f->least_level = 0;
   fold_in(f, r, c->acc, LLVMBuildICmp(f->b, LLVMIntEQ, l.iv, zero(f), ""), v);
   lw_loop_end(f, &l);
   accs_get(f, c->acc, v);
-  inits(f, r, init, f->width);
-  apply(f, r, init, v, f->width, v);
+  if (!r->fold.init_first) {
+    inits(f, r, init, f->width);
+    apply(f, r, init, v, f->width, v);
+  }
   store_all(f, r, v, f->width > 1, g);
 }
 
 static lw_status fold_parts(lw_fn *f, red *r) {
   accs acc;
-  f->width = r->fold.rule == LW_FOLD_ROW || r->kept == 1
-                 ? 1
-                 : lw_stage_width(f, r->s);
+  f->width =
+      r->fold.rule == LW_FOLD_ROW || r->kept == 1 ? 1 : lw_stage_width(f, r->s);
   accs_new(f, r, &acc, f->width);
   col_ctx c = {r, NULL, &acc};
   lw_domain_loop(f, r->s->domain->elements, r->s->domain->elements,
