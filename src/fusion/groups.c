@@ -211,52 +211,67 @@ static void count_node(const lw_groups *g, lw_group *k, const lw_group_node *n,
   }
 }
 
+/* One reader inside: a class it adds, or one that is there and then costs
+ * nothing more. Evals are summed over classes; with room for a tile of it
+ * (enough aligned points) the value is kept there and the most counts. */
+static void add_reader(const lw_groups *g, const lw_group *k, lw_group_node *n,
+                       const lw_group_node *r, const lw_inst *user,
+                       int32_t slot) {
+  bool same = same_element(user, slot);
+  int32_t classes = n->n_cls, align = aligned_dims(user, slot);
+  double evals = r->evals * evals_per_element(user, slot);
+  if (r->align < align) align = r->align;
+  if (align < n->align) n->align = align;
+  if (same)
+    for (int32_t c = 0; c < r->n_cls && c < LW_MAX_CLASSES; c++)
+      add_class(n, r->cls[c]);
+  else
+    add_class(n, r->pos);
+  bool tile = leading_points(g->insts[k->root]->shape, n->align) >=
+              LW_LEAST_POINTS;
+  if (n->n_cls == classes || (tile && classes > 0)) {
+    n->evals = fmax(n->evals, evals);
+    n->count = fmax(n->count, tile ? 1 : r->count);
+  } else {
+    n->evals += evals;
+    n->count += r->count;
+  }
+}
+
+/* One element is computed once, before the loop. */
+static void cap_node(const lw_groups *g, lw_group_node *n) {
+  const lw_inst *i = g->insts[n->pos];
+  if (!lw_shape_is_array(i->shape) || i->shape->elements != 1) return;
+  n->evals = fmin(n->evals, 1);
+  n->count = 1;
+}
+
 /* Classes, count and evals of a node from its readers inside. */
 static void place_node(const lw_groups *g, lw_group *k, lw_group_node *n) {
-  const lw_inst *i = g->insts[n->pos];
-  double by_class[LW_MAX_CLASSES + 1] = {0};
-  int32_t keys[LW_MAX_CLASSES + 1], n_keys = 0;
-  double most = 0;
   n->n_cls = 0;
   n->count = n->evals = 0;
   n->align = LW_MAX_RANK;
-  for (const lw_use *u = i->uses; u; u = u->next) {
+  for (const lw_use *u = g->insts[n->pos]->uses; u; u = u->next) {
     int32_t at = g->pos[u->user->id];
     const lw_group_node *r = at >= 0 ? lw_group_node_of(k, at) : NULL;
-    if (!r || !r->inside) continue;
-    bool same = same_element(u->user, u->slot);
-    int32_t key = same ? (r->n_cls == 1 ? r->cls[0] : at) : at;
-    double evals = r->evals * evals_per_element(u->user, u->slot);
-    int32_t align = aligned_dims(u->user, u->slot);
-    if (r->align < align) align = r->align;
-    if (align < n->align) n->align = align;
-    if (same)
-      for (int32_t c = 0; c < r->n_cls && c < LW_MAX_CLASSES; c++)
-        add_class(n, r->cls[c]);
-    else
-      add_class(n, at);
-    int32_t j = 0;
-    while (j < n_keys && keys[j] != key) j++;
-    if (j == n_keys && n_keys <= LW_MAX_CLASSES) {
-      keys[n_keys++] = key;
-      n->count += r->count;
-    }
-    if (j > LW_MAX_CLASSES) j = LW_MAX_CLASSES;
-    by_class[j] = fmax(by_class[j], evals);
+    if (r && r->inside) add_reader(g, k, n, r, u->user, u->slot);
   }
-  for (int32_t j = 0; j <= LW_MAX_CLASSES; j++) {
-    n->evals += by_class[j];
-    most = fmax(most, by_class[j]);
+  cap_node(g, n);
+}
+
+/* The same when only the members of p are new readers: a value that thousands
+ * read is not asked about all of them each time. */
+static void place_more(const lw_groups *g, lw_group *k, lw_group_node *n,
+                       const lw_group *p) {
+  const lw_inst *i = g->insts[n->pos];
+  for (size_t j = 0; j < p->nodes.len; j++) {
+    const lw_inst *m = g->insts[p->nodes.data[j].pos];
+    if (!p->nodes.data[j].inside) continue;
+    const lw_group_node *r = lw_group_node_of(k, p->nodes.data[j].pos);
+    for (int32_t s = 0; r && s < m->n_operands; s++)
+      if (lw_inst_operand(m, s) == i) add_reader(g, k, n, r, m, s);
   }
-  const lw_shape *root = g->insts[k->root]->shape;
-  if (n_keys > 1 && leading_points(root, n->align) >= LW_LEAST_POINTS) {
-    n->evals = most; /* kept for the tile */
-    n->count = 1;
-  }
-  if (i->shape->elements == 1 && lw_shape_is_array(i->shape)) {
-    n->evals = fmin(n->evals, 1); /* once, before the loop */
-    n->count = 1;
-  }
+  cap_node(g, n);
 }
 
 /* ---- building the singletons ---- */
@@ -300,7 +315,8 @@ static lw_group *singleton(lw_groups *g, int32_t pos) {
     int32_t at = g->pos[o->id];
     if (lw_is_immediate(o) || lw_group_node_of(k, at)) continue;
     lw_group_node *n = node_for(k, at);
-    place_node(g, k, n);
+    n->align = LW_MAX_RANK;
+    place_more(g, k, n, k);
     if (s == 0 && updates_in_place(g, k)) n->evals = 0;
     count_node(g, k, n, 1);
     lw_vec_push(&g->readers[at], pos);
@@ -438,7 +454,10 @@ static void merge_into(lw_groups *g, lw_group *k, const lw_group *p) {
     lw_group_node *node = node_for(k, order[j]);
     if (known) count_node(g, k, node, -1);
     if (src->inside) node->inside = true;
-    place_node(g, k, node);
+    if (known && !node->inside && p->n_inside < g->insts[order[j]]->n_uses)
+      place_more(g, k, node, p);
+    else
+      place_node(g, k, node);
     if (small) node->evals = fmin(node->evals, elements_of(g->insts[node->pos]));
     count_node(g, k, node, 1);
     if (!known && !node->inside) lw_vec_push(&g->readers[node->pos], k->root);

@@ -23,20 +23,21 @@
 #include "fusion/fusion.h"
 #include "fusion/groups.h"
 
-enum { MAX_BUFFERS = 256, MAX_BACK = 24, SERIAL_ELEMENTS = 65536 };
+enum { MAX_BUFFERS = 256, MAX_OPS = 500, MAX_BACK = 24, SERIAL_ELEMENTS = 4096 };
 
 /* The space of a kernel. points == 0: not one of ours. */
 typedef struct {
   double points; /* elements of the outer loop (a loop: all of them) */
   double wide;   /* row reduces: elements of the operand; else 0 */
   bool reduces;
+  const lw_shape *shape; /* of the outer loop */
 } space;
 
 typedef struct {
   lw_pass_env *env;
   lw_comp *comp;
-  lw_map order; /* inst -> position in the list + 1 */
-  lw_map stamp; /* inst -> search that saw it */
+  LW_VEC(uint32_t) order; /* by id: position in the list + 1; 0: elsewhere */
+  LW_VEC(uint64_t) stamp; /* by id: search that saw it */
   uint64_t search;
   bool changed;
 } run;
@@ -58,12 +59,12 @@ static space space_of_op(const lw_inst *i) {
                    is_row_reduce(i)
                        ? (double)lw_inst_operand(i, 0)->shape->elements
                        : 0,
-                   true};
+                   true, lw_shape_leaf(i->shape, 0)};
   if (i->opcode == LW_OP_DYNAMIC_UPDATE_SLICE || i->opcode == LW_OP_CONSTANT ||
       i->opcode == LW_OP_BITCAST || i->opcode == LW_OP_RESHAPE ||
       !lw_inst_is_loop(i))
     return (space){0};
-  return (space){(double)i->shape->elements, 0, false};
+  return (space){(double)i->shape->elements, 0, false, i->shape};
 }
 
 /* Outputs of one fusion agree already: the smallest, and any reduce, tell. */
@@ -81,7 +82,10 @@ static space space_of(const lw_inst *i) {
         out->opcode == LW_OP_DYNAMIC_UPDATE_SLICE)
       return (space){0};
     double e = (double)shape->elements;
-    if (k == 0 || e < s.points) s.points = e;
+    if (k == 0 || e < s.points) {
+      s.points = e;
+      s.shape = shape;
+    }
   }
   for (const lw_inst *j = lw_fusion_body(i)->first; j; j = j->next) {
     if (j->opcode == LW_OP_REDUCE) {
@@ -105,8 +109,21 @@ static bool rows_are_enough(const run *r, space reduce) {
          reduce.points >= 4 * r->env->target->v.cores;
 }
 
+/* The loops share leading dims enough to be cut along them together; small ones
+ * need not be cut. */
+static bool cut_alike(space a, space b) {
+  double points = 1;
+  int32_t k = 0;
+  while (k < a.shape->rank && k < b.shape->rank &&
+         a.shape->dims[k] == b.shape->dims[k])
+    points *= (double)a.shape->dims[k++];
+  return points >= LW_LEAST_POINTS || points == a.points ||
+         (a.points <= SERIAL_ELEMENTS && b.points <= SERIAL_ELEMENTS &&
+          a.wide <= SERIAL_ELEMENTS && b.wide <= SERIAL_ELEMENTS);
+}
+
 static bool same_space(const run *r, space a, space b) {
-  if (a.points <= 0 || b.points <= 0) return false;
+  if (a.points <= 0 || b.points <= 0 || !cut_alike(a, b)) return false;
   if (a.points == b.points) return a.reduces == b.reduces ||
                                    rows_are_enough(r, a.reduces ? a : b);
   if (b.reduces) return a.points == b.wide && rows_are_enough(r, b);
@@ -156,14 +173,17 @@ static bool consumer_reads_own(const lw_inst *consumer, const lw_inst *def) {
 /* ---- order and paths ---- */
 
 static void number(run *r) {
-  uint64_t k = 0;
-  for (lw_inst *i = r->comp->first; i; i = i->next)
-    *lw_map_put(&r->order, (uintptr_t)i) = ++k;
+  size_t ids = (size_t)r->comp->module->n_inst_ids;
+  uint32_t k = 0;
+  lw_vec_reserve(&r->order, ids);
+  lw_vec_reserve(&r->stamp, ids);
+  while (r->order.len < ids) r->order.data[r->order.len++] = 0;
+  while (r->stamp.len < ids) r->stamp.data[r->stamp.len++] = 0;
+  for (lw_inst *i = r->comp->first; i; i = i->next) r->order.data[i->id] = ++k;
 }
 
-static uint64_t at(const run *r, const lw_inst *i) {
-  uint64_t *v = lw_map_get(&r->order, (uintptr_t)i);
-  return v ? *v : 0;
+static uint32_t at(const run *r, const lw_inst *i) {
+  return (size_t)i->id < r->order.len ? r->order.data[i->id] : 0;
 }
 
 /* i is an element of a's result, or a. */
@@ -175,7 +195,8 @@ static bool belongs_to(const lw_inst *i, const lw_inst *a) {
 /* A path from a to b that does not go straight from a's result into b. */
 static bool path_around(run *r, lw_inst *a, const lw_inst *b) {
   LW_VEC(lw_inst *) stack = {0};
-  uint64_t limit = at(r, b), seen = ++r->search;
+  uint32_t limit = at(r, b);
+  uint64_t seen = ++r->search;
   bool found = false;
   lw_vec_push(&stack, a);
   while (stack.len && !found) {
@@ -186,7 +207,7 @@ static bool path_around(run *r, lw_inst *a, const lw_inst *b) {
         found = !own;
         continue;
       }
-      uint64_t *s = lw_map_put(&r->stamp, (uintptr_t)u->user);
+      uint64_t *s = &r->stamp.data[u->user->id];
       if (*s == seen || at(r, u->user) > limit) continue;
       *s = seen;
       lw_vec_push(&stack, u->user);
@@ -200,6 +221,10 @@ static bool reads_result_of(const lw_inst *b, const lw_inst *a) {
   for (int32_t k = 0; k < b->n_operands; k++)
     if (belongs_to(lw_inst_operand(b, k), a)) return true;
   return false;
+}
+
+static int32_t op_count(const lw_inst *i) {
+  return lw_inst_is_fusion(i) ? lw_fusion_body(i)->n_insts : 1;
 }
 
 /* ---- the gates: a comes before b in the list ---- */
@@ -218,7 +243,8 @@ static lw_verdict fusibility(run *r, lw_inst *a, lw_inst *b) {
     if (!consumer_reads_own(b, def))
       return lw_verdict_no(LW_REASON_SPACES_DIFFER);
   }
-  if (a->n_operands + b->n_operands > MAX_BUFFERS)
+  if (a->n_operands + b->n_operands > MAX_BUFFERS ||
+      op_count(a) + op_count(b) > MAX_OPS)
     return lw_verdict_no(LW_REASON_KERNEL_TOO_LARGE);
   if (path_around(r, a, b)) return lw_verdict_no(LW_REASON_CYCLE);
   return lw_verdict_yes(LW_REASON_FUSIBLE);
@@ -373,8 +399,8 @@ static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
   for (int32_t k = 0; k < n; k++) {
     run r = {.env = env, .comp = comps[k]};
     fuse_computation(&r);
-    lw_map_free(&r.order);
-    lw_map_free(&r.stamp);
+    lw_vec_free(&r.order);
+    lw_vec_free(&r.stamp);
     *changed |= r.changed;
   }
   return NULL;

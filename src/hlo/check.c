@@ -360,6 +360,7 @@ void lw_check_module(const lw_module *m, lw_check_options o, lw_diags *d) {
     }
   check_header(&c);
   check_schedules(&c);
+  check_channels(&c);
   lw_map_free(&c.fusion_of);
   lw_map_free(&c.is_comp);
 }

@@ -29,6 +29,7 @@ void check_sharding(check *c, const lw_inst *i);
 void check_fusion(check *c, const lw_inst *i);
 void check_header(check *c); /* check_module.c */
 void check_schedules(check *c);
+void check_channels(check *c);
 
 /* The subshape at an index; NULL when there is none. */
 const lw_shape *check_subshape(const lw_shape *s, const int64_t *index,

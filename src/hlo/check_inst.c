@@ -58,8 +58,10 @@ static void check_compare(check *c, const lw_inst *i) {
   bool ok = true;
   switch (type) {
     case LW_CT_FLOAT:
-    case LW_CT_TOTALORDER:
       ok = cls == LW_CLASS_FLOAT || cls == LW_CLASS_COMPLEX;
+      break;
+    case LW_CT_TOTALORDER:
+      ok = cls == LW_CLASS_FLOAT;
       break;
     case LW_CT_SIGNED:
       ok = cls == LW_CLASS_SINT;
@@ -214,6 +216,19 @@ const lw_shape *check_subshape(const lw_shape *s, const int64_t *index,
   return s;
 }
 
+/* Custom calls must alias equal shapes, unless they say otherwise. */
+static bool same_alias_shapes(const lw_inst *i, const lw_shape *a,
+                              const lw_shape *b) {
+  if (!lw_shape_is_array(a) || !lw_shape_is_array(b)) return true;
+  if (i->opcode != LW_OP_CUSTOM_CALL)
+    return lw_shape_bytes(a) == lw_shape_bytes(b);
+  for (int32_t k = 0; k < i->frontend_attrs.n; k++)
+    if (!strcmp(i->frontend_attrs.v[k].key,
+                "xla_skip_custom_call_alias_shape_check"))
+      return true;
+  return a->type == b->type && lw_shape_same_dims(a, b);
+}
+
 static void check_output_alias(check *c, const lw_inst *i) {
   const lw_attr *a = lw_inst_attr(i, LW_ATTR_OUTPUT_TO_OPERAND_ALIASING);
   for (int32_t k = 0; a && k < a->u.aliasing.n; k++) {
@@ -239,11 +254,12 @@ static void check_output_alias(check *c, const lw_inst *i) {
                        "output_to_operand_aliasing names a part of "
                        "operand %lld that is not there",
                        (long long)al->operand);
-    else if (out && lw_shape_is_array(in) && lw_shape_is_array(out) &&
-             lw_shape_bytes(in) != lw_shape_bytes(out))
+    else if (out && !same_alias_shapes(i, in, out))
       check_inst_error(c, i,
-                       "output_to_operand_aliasing pairs shapes of "
-                       "different size");
+                       "output_to_operand_aliasing pairs %s with %s, which "
+                       "differ",
+                       lw_infer_shape_str(c->ctx, out),
+                       lw_infer_shape_str(c->ctx, in));
   }
 }
 
@@ -277,8 +293,7 @@ void check_fusion(check *c, const lw_inst *i) {
 
 static bool is_async_start(lw_opcode op) {
   return op == LW_OP_ALL_REDUCE_START || op == LW_OP_ALL_GATHER_START ||
-         op == LW_OP_COLLECTIVE_PERMUTE_START || op == LW_OP_COPY_START ||
-         op == LW_OP_ASYNC_START || op == LW_OP_SEND || op == LW_OP_RECV;
+         op == LW_OP_COLLECTIVE_PERMUTE_START || op == LW_OP_COPY_START;
 }
 
 static lw_opcode start_of(lw_opcode done) {
@@ -296,6 +311,34 @@ static lw_opcode start_of(lw_opcode done) {
   }
 }
 
+/* The state of async-start may travel through tuples, loops and calls. */
+static bool passes_state(lw_opcode op) {
+  switch ((int)op) {
+    case LW_OP_ASYNC_START:
+    case LW_OP_ASYNC_UPDATE:
+    case LW_OP_CALL:
+    case LW_OP_CONDITIONAL:
+    case LW_OP_DOMAIN:
+    case LW_OP_GET_TUPLE_ELEMENT:
+    case LW_OP_OPT_BARRIER:
+    case LW_OP_PARAMETER:
+    case LW_OP_WHILE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+static void check_async_body(check *c, const lw_inst *i) {
+  const lw_comp *k = lw_inst_comp(i, LW_ATTR_CALLS);
+  for (const lw_inst *j = k ? k->first : NULL; j; j = j->next)
+    if (j != k->root && j->opcode != LW_OP_PARAMETER &&
+        !i->frontend_attrs.n) /* marked groups of collectives hold several */
+      check_inst_error(c, j,
+                       "an asynchronous computation holds one operation "
+                       "and its parameters");
+}
+
 static void check_async(check *c, const lw_inst *i) {
   lw_opcode start = start_of(i->opcode);
   lw_opcode have =
@@ -304,30 +347,66 @@ static void check_async(check *c, const lw_inst *i) {
     check_inst_error(c, i, "%s must take a %s", lw_opcode_name(i->opcode),
                      lw_opcode_name(start));
   if ((i->opcode == LW_OP_ASYNC_DONE || i->opcode == LW_OP_ASYNC_UPDATE) &&
-      have != LW_OP_ASYNC_START && have != LW_OP_ASYNC_UPDATE)
+      !passes_state(have))
     check_inst_error(c, i, "%s must take an async-start or async-update",
                      lw_opcode_name(i->opcode));
-  bool chained = is_async_start(i->opcode) || i->opcode == LW_OP_ASYNC_UPDATE;
-  if (chained && i->opcode != LW_OP_SEND && i->opcode != LW_OP_RECV &&
-      lw_inst_user_count(i) != 1)
+  if (is_async_start(i->opcode) && lw_inst_user_count(i) != 1)
     check_inst_error(c, i, "%s must have exactly one user, its -done",
                      lw_opcode_name(i->opcode));
-  const lw_comp *k =
-      i->opcode == LW_OP_ASYNC_START ? lw_inst_comp(i, LW_ATTR_CALLS) : NULL;
-  for (const lw_inst *j = k ? k->first : NULL; j; j = j->next)
-    if (j != k->root && j->opcode != LW_OP_PARAMETER)
-      check_inst_error(c, j,
-                       "an asynchronous computation holds one operation "
-                       "and its parameters");
+  if (i->opcode == LW_OP_ASYNC_START) check_async_body(c, i);
+}
+
+/* ---- channels ---- */
+
+/* A send or recv of a channel has one user; if that is its -done, both speak
+ * of one channel. */
+static void check_channel(check *c, const lw_inst *i) {
+  int64_t channel = lw_inst_i64(i, LW_ATTR_CHANNEL_ID, 0);
+  bool host = lw_inst_i64(i, LW_ATTR_IS_HOST_TRANSFER, 0);
+  if (channel < 0)
+    check_inst_error(c, i, "channel_id %lld is negative", (long long)channel);
+  if (channel <= 0) return;
+  if (lw_inst_user_count(i) != 1 && !lw_inst_is_root(i)) {
+    check_inst_error(c, i, "%s must have exactly one user, its -done",
+                     lw_opcode_name(i->opcode));
+    return;
+  }
+  const lw_inst *done = i->uses ? i->uses->user : NULL;
+  lw_opcode want = i->opcode == LW_OP_SEND ? LW_OP_SEND_DONE : LW_OP_RECV_DONE;
+  if (!done || done->opcode != want) return;
+  int64_t other = lw_inst_i64(done, LW_ATTR_CHANNEL_ID, 0);
+  if (other != channel)
+    check_inst_error(c, done, "its channel_id %lld is not that of %s, %lld",
+                     (long long)other, i->name, (long long)channel);
+  if (lw_inst_i64(done, LW_ATTR_IS_HOST_TRANSFER, 0) != host)
+    check_inst_error(c, done, "is_host_transfer differs from that of %s",
+                     i->name);
 }
 
 /* ---- types and layouts ---- */
 
+/* Opcodes that pass data on, group it, or widen by definition may mix. */
 static bool wants_one_precision(lw_opcode op) {
-  return lw_opcode_table[op].flags & (LW_OPF_BIN | LW_OPF_TERN)
-             ? op != LW_OP_STOCHASTIC_CONVERT
-             : op == LW_OP_CONCATENATE || op == LW_OP_PAD ||
-                   op == LW_OP_DYNAMIC_UPDATE_SLICE;
+  unsigned flags = lw_opcode_table[op].flags;
+  if (flags & (LW_OPF_COLL | LW_OPF_ASYNC)) return false;
+  switch ((int)op) {
+    case LW_OP_CALL:
+    case LW_OP_CONDITIONAL:
+    case LW_OP_CONVOLUTION:
+    case LW_OP_CUSTOM_CALL:
+    case LW_OP_DOMAIN:
+    case LW_OP_DOT:
+    case LW_OP_FUSION:
+    case LW_OP_RAGGED_DOT:
+    case LW_OP_REDUCE_WINDOW:
+    case LW_OP_SCALED_DOT:
+    case LW_OP_SORT:
+    case LW_OP_TUPLE:
+    case LW_OP_WHILE:
+      return false;
+    default:
+      return true;
+  }
 }
 
 static void check_mixed(check *c, const lw_inst *i) {
@@ -423,6 +502,10 @@ void check_instruction(check *c, const lw_inst *i) {
   }
   if (flags & LW_OPF_ASYNC) check_async(c, i);
   switch ((int)i->opcode) {
+    case LW_OP_SEND:
+    case LW_OP_RECV:
+      check_channel(c, i);
+      break;
     case LW_OP_COMPARE:
       check_compare(c, i);
       break;

@@ -231,6 +231,32 @@ void check_header(check *c) {
   lw_map_free(&aliased);
 }
 
+/* ---- channels ---- */
+
+/* Host transfers that share a channel must do the same. */
+static void check_host_transfer(check *c, const lw_inst *i, lw_map *first) {
+  int64_t channel = lw_inst_i64(i, LW_ATTR_CHANNEL_ID, 0);
+  if (channel <= 0 || !lw_inst_i64(i, LW_ATTR_IS_HOST_TRANSFER, 0)) return;
+  uint64_t *slot = lw_map_put(first, (uint64_t)channel);
+  const lw_inst *other = (const lw_inst *)(uintptr_t)*slot;
+  if (!other)
+    *slot = (uintptr_t)i;
+  else if (other->opcode != i->opcode || other->shape != i->shape)
+    check_inst_error(c, i,
+                     "shares channel %lld with %s, which transfers "
+                     "something else",
+                     (long long)channel, other->name);
+}
+
+void check_channels(check *c) {
+  lw_map first = {0};
+  for (const lw_comp *k = c->m->first_comp; k; k = k->next)
+    for (const lw_inst *i = k->first; i; i = i->next)
+      if (i->opcode == LW_OP_SEND || i->opcode == LW_OP_RECV)
+        check_host_transfer(c, i, &first);
+  lw_map_free(&first);
+}
+
 /* ---- schedules ---- */
 
 static void check_order(check *c, const lw_comp *k, uint8_t *seen) {

@@ -290,8 +290,11 @@ static lw_status conv_dims(const infer *f, const conv *c, dim_list *d) {
   d->dims[l->output_batch] = c->in->dims[l->input_batch] / c->batches;
   d->dims[l->output_feature] = c->kernel->dims[l->kernel_output_feature];
   d->dynamic[l->output_batch] = infer_dyn(c->in, (int32_t)l->input_batch);
-  d->dynamic[l->output_feature] =
-      infer_dyn(c->kernel, (int32_t)l->kernel_output_feature);
+  if (infer_dyn(c->kernel, (int32_t)l->kernel_output_feature))
+    return LW_BAD(
+        "a dynamic output feature dimension of the kernel is not "
+        "supported: %s",
+        infer_str(f, c->kernel));
   for (int32_t i = 0; i < l->n_spatial; i++) {
     int32_t in = (int32_t)l->input_spatial[i];
     int64_t o = l->output_spatial[i];
@@ -301,7 +304,8 @@ static lw_status conv_dims(const infer *f, const conv *c, dim_list *d) {
           "kernel %s",
           (long long)w->dims[i].size, i, infer_str(f, c->kernel));
     LW_TRY(window_dim(f, &w->dims[i], i, c->in->dims[in], &d->dims[o]));
-    d->dynamic[o] = infer_dyn(c->in, in);
+    d->dynamic[o] = infer_dyn(c->in, in) ||
+                    infer_dyn(c->kernel, (int32_t)l->kernel_spatial[i]);
   }
   return NULL;
 }

@@ -45,8 +45,8 @@ static lw_status check_plan(const index_plan *p) {
             in_range(p->map, p->n_map, rank) &&
             in_range(p->op_batch, p->n_op_batch, rank) &&
             in_range(p->ix_batch, p->n_ix_batch, ix_rank) &&
-            p->n_op_batch == p->n_ix_batch && p->vector_dim >= 0 &&
-            p->vector_dim <= ix_rank;
+            p->n_op_batch == p->n_ix_batch &&
+            !has(p->ix_batch, p->n_ix_batch, p->vector_dim);
   int64_t batch = ix_rank - (p->vector_dim < ix_rank);
   ok = ok && p->outer->rank == batch + p->n_offset &&
        rank == p->n_offset + p->n_collapsed + p->n_op_batch &&
@@ -60,6 +60,8 @@ static lw_status finish_plan(index_plan *p) {
   lw_strides(p->indices, ix);
   lw_byte_strides(p->whole, whole);
   lw_byte_strides(p->outer, outer);
+  if (p->vector_dim < 0 || p->vector_dim > p->indices->rank)
+    return bad_dims();
   bool implicit = p->vector_dim >= p->indices->rank;
   p->vector_len = implicit ? 1 : p->indices->dims[p->vector_dim];
   p->vector_stride = implicit ? 0 : ix[p->vector_dim];

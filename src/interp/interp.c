@@ -518,8 +518,7 @@ static lw_status check_operands(const lw_inst *i, lw_val **ops) {
   return NULL;
 }
 
-/* A value may be smaller than declared in dynamic dims, and only there (a
- * parameter's argument may have shrunk before a static shape says so). All
+/* A value may be smaller than declared in dynamic dims, and only there. All
  * that follows relies on types and ranks being as declared. */
 static bool value_fits(const lw_val *v, const lw_shape *s) {
   const lw_shape *have = v->lit.shape;
@@ -532,7 +531,9 @@ static bool value_fits(const lw_val *v, const lw_shape *s) {
     return true;
   }
   for (int32_t d = 0; d < s->rank; d++)
-    if (have->dims[d] > s->dims[d]) return false;
+    if (s->dynamic && s->dynamic[d] ? have->dims[d] > s->dims[d]
+                                    : have->dims[d] != s->dims[d])
+      return false;
   return true;
 }
 

@@ -15,11 +15,17 @@ lw_status lw_eval_fft(lw_eval *e, const lw_inst *i, lw_val **ops,
                     (*out)->lit.data);
 }
 
+static lw_status like_operand(const lw_inst *i, const lw_val *v) {
+  if (i->shape->type == v->lit.shape->type &&
+      lw_shape_same_dims(i->shape, v->lit.shape))
+    return NULL;
+  return lw_error(LW_INVALID_ARGUMENT, "result and operand differ");
+}
+
 lw_status lw_eval_cholesky(lw_eval *e, const lw_inst *i, lw_val **ops,
                            lw_val **out) {
+  LW_TRY(like_operand(i, ops[0]));
   LW_TRY(lw_val_new(e, i->shape, out));
-  if (!lw_shape_same_dims(i->shape, ops[0]->lit.shape))
-    return lw_error(LW_INVALID_ARGUMENT, "result and operand differ in size");
   return lw_lib_cholesky(ops[0]->lit.shape,
                          lw_inst_i64(i, LW_ATTR_LOWER, 0) != 0,
                          ops[0]->lit.data, (*out)->lit.data);
@@ -33,9 +39,8 @@ lw_status lw_eval_triangular_solve(lw_eval *e, const lw_inst *i, lw_val **ops,
       .unit_diagonal = lw_inst_i64(i, LW_ATTR_UNIT_DIAGONAL, 0) != 0,
       .transpose_a =
           (lw_transpose_a)lw_inst_i64(i, LW_ATTR_TRANSPOSE_A, LW_TR_NO)};
+  LW_TRY(like_operand(i, ops[1]));
   LW_TRY(lw_val_new(e, i->shape, out));
-  if (!lw_shape_same_dims(i->shape, ops[1]->lit.shape))
-    return lw_error(LW_INVALID_ARGUMENT, "result and operand differ in size");
   return lw_lib_triangular_solve(ops[0]->lit.shape, ops[0]->lit.data,
                                  ops[1]->lit.shape, ops[1]->lit.data, &t,
                                  (*out)->lit.data);

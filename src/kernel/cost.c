@@ -58,7 +58,6 @@ bool lw_always_staged(const lw_inst *i) {
   switch ((int)i->opcode) {
     case LW_OP_REDUCE:
     case LW_OP_REDUCE_WINDOW:
-    case LW_OP_SCAN:
     case LW_OP_DOT:
     case LW_OP_RAGGED_DOT:
     case LW_OP_SCALED_DOT:

@@ -229,6 +229,7 @@ static void walk_window(lw_builder *b, const lw_inst *i) {
     const lw_window_dim *x = &w->dims[d];
     const lw_expr *e = lw_ex_mul(&b->ix, at[d], x->stride);
     const lw_expr *p = lw_ex_var(&b->ix, LW_AV_WINDOW + d, x->size);
+    if (x->reversed) p = lw_ex_addc(&b->ix, lw_ex_mul(&b->ix, p, -1), x->size - 1);
     e = lw_ex_add(&b->ix, e, lw_ex_mul(&b->ix, p, x->rhs_dilation));
     e = lw_ex_addc(&b->ix, e, -x->pad_lo);
     if (x->lhs_dilation > 1) e = lw_ex_div(&b->ix, e, x->lhs_dilation);

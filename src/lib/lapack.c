@@ -665,7 +665,10 @@ lw_status lw_lib_triangular_solve(const lw_shape *sa, const void *a,
     return lw_error(LW_INVALID_ARGUMENT, "triangular-solve: shapes do not fit");
   int m = (int)sb->dims[sb->rank - 2], n = (int)sb->dims[sb->rank - 1];
   int q = opt->left_side ? m : n;
-  if (sa->dims[sa->rank - 1] != q || sa->dims[sa->rank - 2] != q)
+  bool fits = sa->dims[sa->rank - 1] == q && sa->dims[sa->rank - 2] == q;
+  for (int32_t d = 0; d < sa->rank - 2; d++)
+    fits = fits && sa->dims[d] == sb->dims[d];
+  if (!fits)
     return lw_error(LW_INVALID_ARGUMENT, "triangular-solve: shapes do not fit");
   if (!sb->elements) return NULL;
   char flags[4] = {opt->left_side ? 'L' : 'R', opt->lower ? 'L' : 'U',

@@ -98,6 +98,56 @@ static lw_inst *hoist(lw_rw *r, lw_inst *i) {
   return lw_rw_broadcast(r, small, i->shape, n, dims);
 }
 
+/* ---- what --allow-inexact=NAME turns on ----
+ * Each changes float bits, says so in its statistic, and is off by default. */
+
+static bool inexact(lw_rw *r, const char *name, const char *stat) {
+  return lw_pass_allows_inexact(r->env, name) && lw_rw_go(r, stat);
+}
+
+/* x + 0 loses the sign of -0; x * 0 loses NaN, infinities and signs. */
+static lw_inst *zero_identity(lw_rw *r, lw_inst *i) {
+  lw_inst *a = lw_op(i, 0), *b = lw_op(i, 1);
+  if (!is_float(i) || !(lw_is_all(b, 0.0) || lw_is_all(b, -0.0))) return NULL;
+  if (i->opcode == LW_OP_MULTIPLY)
+    return inexact(r, "multiply-zero", "inexact: multiply-zero") ? b : NULL;
+  return inexact(r, "add-zero", "inexact: add-zero") ? a : NULL;
+}
+
+/* x / y as x * (1 / y), where the reciprocals are fewer: rounds twice. */
+static lw_inst *reciprocal(lw_rw *r, lw_inst *i) {
+  lw_inst *a = lw_op(i, 0), *b = lw_op(i, 1);
+  if (!is_float(i) || b->opcode != LW_OP_BROADCAST) return NULL;
+  lw_inst *y = lw_op(b, 0);
+  int32_t n;
+  const int64_t *dims = lw_inst_i64s(b, LW_ATTR_DIMENSIONS, &n);
+  if (y->shape->elements >= i->shape->elements) return NULL;
+  if (!inexact(r, "reciprocal", "inexact: reciprocal")) return NULL;
+  lw_inst *one = lw_rw_const_f64(r, y->shape, 1);
+  lw_inst *inv = lw_rw_bin(r, LW_OP_DIVIDE, y->shape, one, y);
+  lw_inst *wide = lw_rw_broadcast(r, inv, b->shape, n, dims);
+  return lw_rw_bin(r, LW_OP_MULTIPLY, i->shape, a, wide);
+}
+
+/* Powers by a small constant as products and roots: other roundings. */
+static lw_inst *float_power(lw_rw *r, lw_inst *i) {
+  static const double known[] = {1, 2, 3, 0.5, -1};
+  lw_inst *x = lw_op(i, 0);
+  size_t k = 0;
+  while (k < 5 && !lw_is_all(lw_op(i, 1), known[k])) k++;
+  if (k == 5 || !is_float(i)) return NULL;
+  if (!inexact(r, "power", "inexact: power")) return NULL;
+  if (known[k] == 0.5) return lw_rw_un(r, LW_OP_SQRT, i->shape, x);
+  if (known[k] == -1) {
+    lw_inst *one = lw_rw_const_f64(r, i->shape, 1);
+    return lw_rw_bin(r, LW_OP_DIVIDE, i->shape, one, x);
+  }
+  if (known[k] == 1) return x;
+  lw_inst *square = lw_rw_bin(r, LW_OP_MULTIPLY, i->shape, x, x);
+  return known[k] == 2 ? square
+                       : lw_rw_bin(r, LW_OP_MULTIPLY, i->shape, square, x);
+}
+
 /* ---- sums ---- */
 
 /* Constants go right: add and multiply commute bit for bit. */
@@ -131,10 +181,8 @@ static lw_inst *add(lw_rw *r, lw_inst *i) {
   if (may_drop(r, i) &&
       (ints ? lw_is_all_int(b, 0) : is_float(i) && lw_is_all(b, -0.0)))
     return lw_rw_go(r, "x+0") ? a : NULL;
-  if (ints) {
-    lw_inst *s = reassociate(r, i);
-    if (s) return s;
-  }
+  lw_inst *s = ints ? reassociate(r, i) : zero_identity(r, i);
+  if (s) return s;
   /* IEEE 754 defines x - y as x + (-y). */
   if ((ints || is_float(i)) && b->opcode == LW_OP_NEGATE &&
       lw_rw_go(r, "x+(-y)"))
@@ -154,6 +202,8 @@ static lw_inst *subtract(lw_rw *r, lw_inst *i) {
     return lw_rw_go(r, "x-0") ? a : NULL;
   if (ints && a == b && lw_rw_go(r, "x-x"))
     return lw_rw_const_int(r, i->shape, 0);
+  lw_inst *s = zero_identity(r, i);
+  if (s) return s;
   if ((ints || is_float(i)) && b->opcode == LW_OP_NEGATE &&
       lw_rw_go(r, "x-(-y)"))
     return lw_rw_bin(r, LW_OP_ADD, i->shape, a, lw_op(b, 0));
@@ -184,16 +234,14 @@ static lw_inst *multiply(lw_rw *r, lw_inst *i) {
   if (real && may_drop(r, i) && lw_is_all(b, 1))
     return lw_rw_go(r, "x*1") ? a : NULL;
   if (ints && lw_is_all_int(b, 0)) return lw_rw_go(r, "x*0") ? b : NULL;
-  if (is_float(i) && may_drop(r, i) && lw_is_all(b, -1) && lw_rw_go(r, "x*(-1)"))
+  if (is_float(i) && may_drop(r, i) && lw_is_all(b, -1) &&
+      lw_rw_go(r, "x*(-1)"))
     return lw_rw_un(r, LW_OP_NEGATE, i->shape, a);
   if (real && a->opcode == LW_OP_NEGATE && b->opcode == LW_OP_NEGATE &&
       lw_rw_go(r, "(-x)*(-y)")) /* signs xor; magnitudes are the same */
     return lw_rw_bin(r, i->opcode, i->shape, lw_op(a, 0), lw_op(b, 0));
-  if (ints) {
-    lw_inst *s = reassociate(r, i);
-    if (s) return s;
-  }
-  return hoist(r, i);
+  lw_inst *s = ints ? reassociate(r, i) : zero_identity(r, i);
+  return s ? s : hoist(r, i);
 }
 
 /* 1/c is a normal number of the type and exact: c is a power of two whose
@@ -244,7 +292,8 @@ static lw_inst *divide(lw_rw *r, lw_inst *i) {
     lw_inst *k = lw_rw_const_int(r, i->shape, log2_of(b));
     return lw_rw_bin(r, LW_OP_SHIFT_RIGHT_LOGICAL, i->shape, a, k);
   }
-  return hoist(r, i);
+  lw_inst *s = hoist(r, i);
+  return s ? s : reciprocal(r, i);
 }
 
 static lw_inst *remainder_op(lw_rw *r, lw_inst *i) {
@@ -268,7 +317,10 @@ static lw_inst *remainder_op(lw_rw *r, lw_inst *i) {
 /* Integer powers wrap like the multiplications they stand for. */
 static lw_inst *power(lw_rw *r, lw_inst *i) {
   lw_inst *a = lw_op(i, 0), *b = lw_op(i, 1);
-  if (!lw_type_is_int(i)) return hoist(r, i);
+  if (!lw_type_is_int(i)) {
+    lw_inst *s = float_power(r, i);
+    return s ? s : hoist(r, i);
+  }
   if (lw_is_all_int(b, 0) && lw_rw_go(r, "n^0"))
     return lw_rw_const_int(r, i->shape, 1);
   if (lw_is_all_int(b, 1) && lw_rw_go(r, "n^1")) return a;
@@ -315,8 +367,9 @@ static lw_inst *xor_op(lw_rw *r, lw_inst *i) {
 
 static lw_cmp_dir negated(lw_cmp_dir d) {
   static const lw_cmp_dir not[] = {
-      [LW_CMP_EQ] = LW_CMP_NE, [LW_CMP_NE] = LW_CMP_EQ, [LW_CMP_GE] = LW_CMP_LT,
-      [LW_CMP_GT] = LW_CMP_LE, [LW_CMP_LE] = LW_CMP_GT, [LW_CMP_LT] = LW_CMP_GE};
+      [LW_CMP_EQ] = LW_CMP_NE, [LW_CMP_NE] = LW_CMP_EQ,
+      [LW_CMP_GE] = LW_CMP_LT, [LW_CMP_GT] = LW_CMP_LE,
+      [LW_CMP_LE] = LW_CMP_GT, [LW_CMP_LT] = LW_CMP_GE};
   return not[d];
 }
 
@@ -355,8 +408,9 @@ static lw_inst *shift(lw_rw *r, lw_inst *i) {
 
 static lw_cmp_dir mirrored(lw_cmp_dir d) {
   static const lw_cmp_dir m[] = {
-      [LW_CMP_EQ] = LW_CMP_EQ, [LW_CMP_NE] = LW_CMP_NE, [LW_CMP_GE] = LW_CMP_LE,
-      [LW_CMP_GT] = LW_CMP_LT, [LW_CMP_LE] = LW_CMP_GE, [LW_CMP_LT] = LW_CMP_GT};
+      [LW_CMP_EQ] = LW_CMP_EQ, [LW_CMP_NE] = LW_CMP_NE,
+      [LW_CMP_GE] = LW_CMP_LE, [LW_CMP_GT] = LW_CMP_LT,
+      [LW_CMP_LE] = LW_CMP_GE, [LW_CMP_LT] = LW_CMP_GT};
   return m[d];
 }
 
@@ -540,8 +594,8 @@ static lw_inst *abs_op(lw_rw *r, lw_inst *i) {
 static bool holds(lw_prim b, lw_prim a) {
   const lw_prim_info *x = &lw_prim_table[a], *y = &lw_prim_table[b];
   if (a == b) return true;
-  if (a == LW_PRED) return lw_prim_is_int(b) ? x->bits > 0 && y->bits > 1
-                                             : plain_float(b);
+  if (a == LW_PRED)
+    return lw_prim_is_int(b) ? x->bits > 0 && y->bits > 1 : plain_float(b);
   if (lw_prim_is_int(a) && lw_prim_is_int(b))
     return x->cls == y->cls ? y->bits >= x->bits
                             : y->cls == LW_CLASS_SINT && y->bits > x->bits;
@@ -579,8 +633,7 @@ static lw_inst *bitcast_convert(lw_rw *r, lw_inst *i) {
     return lw_rw_go(r, "bitcast-convert to the same type") ? a : NULL;
   if (a->opcode == LW_OP_BITCAST_CONVERT) {
     lw_inst *x = lw_op(a, 0);
-    if (same_shape(x, i))
-      return lw_rw_go(r, "bitcast-convert back") ? x : NULL;
+    if (same_shape(x, i)) return lw_rw_go(r, "bitcast-convert back") ? x : NULL;
     if (lw_shape_same_dims(x->shape, i->shape) &&
         lw_shape_same_dims(x->shape, a->shape) &&
         lw_rw_go(r, "bitcast-convert of bitcast-convert"))
@@ -610,6 +663,24 @@ static lw_inst *complex_op(lw_rw *r, lw_inst *i) {
       lw_op(a, 0) == lw_op(b, 0) && same_shape(lw_op(a, 0), i))
     return lw_rw_go(r, "complex(real,imag)") ? lw_op(a, 0) : NULL;
   return hoist(r, i);
+}
+
+/* Rounding to a format that holds the type's every value. */
+static lw_inst *reduce_precision(lw_rw *r, lw_inst *i) {
+  const lw_prim_info *t = &lw_prim_table[i->shape->type];
+  bool holds_all = lw_inst_i64(i, LW_ATTR_EXPONENT_BITS, 0) >= t->exp_bits &&
+                   lw_inst_i64(i, LW_ATTR_MANTISSA_BITS, 0) >= t->man_bits;
+  if (is_float(i) && holds_all && may_drop(r, i))
+    return lw_rw_go(r, "reduce-precision to more") ? lw_op(i, 0) : NULL;
+  return hoist(r, i);
+}
+
+/* Static dims are known (dynamic ones never come here). */
+static lw_inst *dimension_size(lw_rw *r, lw_inst *i) {
+  int32_t n;
+  const int64_t *d = lw_inst_i64s(i, LW_ATTR_DIMENSIONS, &n);
+  if (n != 1 || !lw_rw_go(r, "size of a static dim")) return NULL;
+  return lw_rw_const_int(r, i->shape, lw_op(i, 0)->shape->dims[d[0]]);
 }
 
 /* ---- the table ---- */
@@ -644,6 +715,8 @@ static lw_status run(lw_module *m, lw_pass_env *env, bool *changed) {
   rules[LW_OP_REAL] = real_op;
   rules[LW_OP_IMAG] = imag_op;
   rules[LW_OP_COMPLEX] = complex_op;
+  rules[LW_OP_REDUCE_PRECISION] = reduce_precision;
+  rules[LW_OP_GET_DIMENSION_SIZE] = dimension_size;
   return lw_rewrite(m, env, rules, changed);
 }
 

@@ -52,8 +52,7 @@ static lw_inst *start_of(lw_inst *done) {
 
 static lw_inst *sync_of(lw_inst *done, lw_inst *start) {
   lw_comp *c = done->parent;
-  lw_inst **ops =
-      LW_NEW_ARRAY(c->module->arena, lw_inst *, start->n_operands);
+  lw_inst **ops = LW_NEW_ARRAY(c->module->arena, lw_inst *, start->n_operands);
   for (int32_t k = 0; k < start->n_operands; k++) ops[k] = lw_op(start, k);
   if (start->opcode == LW_OP_ASYNC_START)
     return lw_inline_body(done, lw_inst_comp(start, LW_ATTR_CALLS), ops,

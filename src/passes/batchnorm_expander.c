@@ -93,8 +93,7 @@ static lw_inst *training(lw_rw *r, lw_inst *i) {
 static lw_inst *inference(lw_rw *r, lw_inst *i) {
   if (!lw_rw_go(r, "batch norms expanded")) return NULL;
   norm b = begin(r, i);
-  lw_inst *d =
-      bin(&b, LW_OP_SUBTRACT, lw_op(i, 0), spread(&b, lw_op(i, 3)));
+  lw_inst *d = bin(&b, LW_OP_SUBTRACT, lw_op(i, 0), spread(&b, lw_op(i, 3)));
   return affine(&b, d, deviation(&b, lw_op(i, 4)));
 }
 
@@ -104,16 +103,15 @@ static lw_inst *grad(lw_rw *r, lw_inst *i) {
   norm b = begin(r, i);
   lw_inst *dy = lw_op(i, 4), *out[3];
   lw_inst *s = deviation(&b, lw_op(i, 3));
-  lw_inst *d =
-      bin(&b, LW_OP_SUBTRACT, lw_op(i, 0), spread(&b, lw_op(i, 2)));
+  lw_inst *d = bin(&b, LW_OP_SUBTRACT, lw_op(i, 0), spread(&b, lw_op(i, 2)));
   lw_inst *h = bin(&b, LW_OP_DIVIDE, d, spread(&b, s));
   out[2] = sum(&b, dy);
   out[1] = sum(&b, bin(&b, LW_OP_MULTIPLY, dy, h));
   lw_inst *t = bin(&b, LW_OP_SUBTRACT, dy, spread(&b, by_count(&b, out[2])));
   lw_inst *u = bin(&b, LW_OP_MULTIPLY, h, spread(&b, by_count(&b, out[1])));
   lw_inst *q = bin(&b, LW_OP_DIVIDE, lw_op(i, 1), s);
-  out[0] = bin(&b, LW_OP_MULTIPLY, spread(&b, q),
-               bin(&b, LW_OP_SUBTRACT, t, u));
+  out[0] =
+      bin(&b, LW_OP_MULTIPLY, spread(&b, q), bin(&b, LW_OP_SUBTRACT, t, u));
   return lw_rw_make(r, LW_OP_TUPLE, i->shape, 3, out);
 }
 

@@ -19,8 +19,7 @@ static lw_inst **operands_of(const lw_inst *i, lw_arena *a) {
 static bool is_inlinable(const lw_inst *i) {
   if (i->opcode != LW_OP_CALL) return false;
   const lw_comp *c = lw_inst_comp(i, LW_ATTR_TO_APPLY);
-  return c && !c->execution_thread &&
-         (int32_t)c->params.len == i->n_operands;
+  return c && !c->execution_thread && (int32_t)c->params.len == i->n_operands;
 }
 
 static lw_status run(lw_module *m, lw_pass_env *env, bool *changed) {

@@ -12,8 +12,8 @@ static int32_t branch_count(const lw_inst *i) { return i->n_operands - 1; }
 
 static lw_comp *branch(const lw_inst *i, int32_t k) {
   if (lw_inst_attr(i, LW_ATTR_TRUE_COMPUTATION))
-    return lw_inst_comp(i, k == 0 ? LW_ATTR_TRUE_COMPUTATION
-                                  : LW_ATTR_FALSE_COMPUTATION);
+    return lw_inst_comp(
+        i, k == 0 ? LW_ATTR_TRUE_COMPUTATION : LW_ATTR_FALSE_COMPUTATION);
   const lw_attr *a = lw_inst_attr(i, LW_ATTR_BRANCH_COMPUTATIONS);
   return a->u.comps.v[k];
 }

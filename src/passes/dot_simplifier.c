@@ -78,9 +78,7 @@ static lw_inst *transpose(lw_rw *r, lw_inst *i) {
   (void)lw_inst_i64s(d, contracting[0], &nc);
   int32_t left = lw_op(d, 0)->shape->rank - nb - nc, right = rank - nb - left;
   for (int32_t k = 0; k < rank; k++) {
-    int64_t want = k < nb           ? k
-                   : k < nb + right ? k + left
-                                    : k - right;
+    int64_t want = k < nb ? k : k < nb + right ? k + left : k - right;
     if (perm[k] != want) return NULL;
   }
   if (!lw_rw_go(r, "transposed dot")) return NULL;

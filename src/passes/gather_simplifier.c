@@ -4,8 +4,8 @@
  * dynamic-slice, and a start that can only be 0 makes a broadcast of the
  * operand. Scatter is different: an update window that leaves the operand is
  * dropped whole, so it becomes a dynamic-update-slice only where its index is
- * known to be inside. Its combiner is then one elementwise operation on what was
- * there and the update.
+ * known to be inside. Its combiner is then one elementwise operation on what
+ * was there and the update.
  */
 #include "hlo/fold.h"
 #include "passes/passes.h"
@@ -181,8 +181,7 @@ static lw_inst *gather(lw_rw *r, lw_inst *i) {
     starts(r, ix, x->shape->rank, g.n_map, g.map, ops + 1);
     const lw_shape *s =
         lw_mk_array(r->m, i->shape->type, x->shape->rank, g.sizes);
-    lw_inst *w =
-        lw_rw_make(r, LW_OP_DYNAMIC_SLICE, s, 1 + x->shape->rank, ops);
+    lw_inst *w = lw_rw_make(r, LW_OP_DYNAMIC_SLICE, s, 1 + x->shape->rank, ops);
     lw_inst_set_i64s(w, LW_ATTR_DYNAMIC_SLICE_SIZES, g.n_sizes, g.sizes);
     return place_window(r, i, &g, w);
   }
@@ -266,8 +265,8 @@ static lw_inst *scatter(lw_rw *r, lw_inst *i) {
       r, u, lw_mk_array(r->m, x->shape->type, x->shape->rank, dims));
   starts(r, ix, x->shape->rank, n, map, ops + 2);
   if (!overwrites(c)) ops[1] = combined(r, i, ops);
-  return lw_rw_make(r, LW_OP_DYNAMIC_UPDATE_SLICE, i->shape,
-                    2 + x->shape->rank, ops);
+  return lw_rw_make(r, LW_OP_DYNAMIC_UPDATE_SLICE, i->shape, 2 + x->shape->rank,
+                    ops);
 }
 
 static lw_status run(lw_module *m, lw_pass_env *env, bool *changed) {

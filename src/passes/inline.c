@@ -15,10 +15,10 @@ void lw_copy_fusion_bodies(lw_comp *c) {
 static lw_inst *clone_one(lw_inst *site, const lw_inst *src, lw_map *map) {
   lw_comp *c = site->parent;
   lw_inst *stack_ops[8];
-  lw_inst **ops = src->n_operands <= 8
-                      ? stack_ops
-                      : LW_NEW_ARRAY(c->module->arena, lw_inst *,
-                                     src->n_operands);
+  lw_inst **ops =
+      src->n_operands <= 8
+          ? stack_ops
+          : LW_NEW_ARRAY(c->module->arena, lw_inst *, src->n_operands);
   for (int32_t k = 0; k < src->n_operands; k++)
     ops[k] = lw_map_ptr(map, src->operands[k].def);
   lw_inst *i = lw_inst_clone(c, src, ops, NULL);

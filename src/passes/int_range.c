@@ -100,9 +100,10 @@ static range binary(const lw_inst *x, int depth) {
       if (b.lo < 0) return (range){0, a.hi};
       return (range){0, a.hi < b.hi ? a.hi : b.hi};
     case LW_OP_SHIFT_RIGHT_LOGICAL:
-      return a.lo < 0 ? f : (range){0, b.lo == b.hi && b.lo >= 0 && b.lo < 63
-                                            ? a.hi >> b.lo
-                                            : a.hi};
+      return a.lo < 0 ? f
+                      : (range){0, b.lo == b.hi && b.lo >= 0 && b.lo < 63
+                                       ? a.hi >> b.lo
+                                       : a.hi};
     default:
       return f;
   }

@@ -55,7 +55,7 @@ bool lw_pass_allows_inexact(const lw_pass_env *env, const char *name) {
 typedef struct {
   const lw_pass *pass;
   bool disabled;
-  int64_t fuel; /* left; < 0: no limit */
+  int64_t fuel;    /* left; < 0: no limit */
   int64_t idle_at; /* the module's version at which it moved nothing */
   const char **option_values;
   lw_map stats;
@@ -92,14 +92,14 @@ const lw_pass *lw_pass_find(const lw_pipeline_options *o, const char *name) {
 }
 
 static lw_status unknown_pass(const manager *mg, const char *name) {
-  const char **names =
-      LW_NEW_ARRAY(mg->arena, const char *, mg->n_slots);
+  const char **names = LW_NEW_ARRAY(mg->arena, const char *, mg->n_slots);
   for (int32_t k = 0; k < mg->n_slots; k++) names[k] = mg->slots[k].pass->name;
   const char *near = lw_nearest_name(name, names, (size_t)mg->n_slots);
   if (near)
     return lw_error(LW_NOT_FOUND, "unknown pass \"%s\"; did you mean \"%s\"?",
                     name, near);
-  return lw_error(LW_NOT_FOUND, "unknown pass \"%s\"; lawson list passes", name);
+  return lw_error(LW_NOT_FOUND, "unknown pass \"%s\"; lawson list passes",
+                  name);
 }
 
 static lw_status find_slot(const manager *mg, const char *name, slot **out) {
@@ -160,8 +160,7 @@ static int option_count(const lw_pass *p) {
 static lw_status unknown_option(const manager *mg, const lw_pass *p,
                                 const char *name) {
   int n = option_count(p);
-  if (n == 0)
-    return lw_error(LW_NOT_FOUND, "pass %s has no options", p->name);
+  if (n == 0) return lw_error(LW_NOT_FOUND, "pass %s has no options", p->name);
   const char **names = LW_NEW_ARRAY(mg->arena, const char *, n);
   for (int k = 0; k < n; k++) names[k] = p->options[k].name;
   const char *near = lw_nearest_name(name, names, (size_t)n);
@@ -186,6 +185,25 @@ static lw_status option_one(manager *mg, char *text) {
   return unknown_option(mg, s->pass, dot + 1);
 }
 
+/* The rewrites that --allow-inexact names
+ * (docs/passes/algebraic-simplifier.md).
+ */
+static const char *const inexact_names[] = {"add-zero", "multiply-zero",
+                                            "power", "reciprocal"};
+enum { N_INEXACT = sizeof inexact_names / sizeof *inexact_names };
+
+static lw_status inexact_one(manager *mg, char *name) {
+  (void)mg;
+  for (int k = 0; k < N_INEXACT; k++)
+    if (!strcmp(inexact_names[k], name)) return NULL;
+  const char *near = lw_nearest_name(name, inexact_names, N_INEXACT);
+  return lw_error(LW_NOT_FOUND,
+                  "unknown inexact rewrite \"%s\"%s%s%s (add-zero, "
+                  "multiply-zero, power, reciprocal)",
+                  name, near ? "; did you mean \"" : "", near ? near : "",
+                  near ? "\"?" : "");
+}
+
 static lw_status configure(manager *mg) {
   mg->n_slots = known_count(mg->o);
   mg->slots = LW_NEW_ARRAY(mg->arena, slot, mg->n_slots);
@@ -199,6 +217,7 @@ static lw_status configure(manager *mg) {
   LW_TRY(each(mg, mg->o->disable, disable_one));
   LW_TRY(each(mg, mg->o->fuel, fuel_one));
   LW_TRY(each(mg, mg->o->pass_options, option_one));
+  LW_TRY(each(mg, mg->o->allow_inexact, inexact_one));
   slot *inliner;
   LW_TRY(find_slot(mg, "fusion-inliner", &inliner));
   if (mg->o->keep_fusions) inliner->disabled = true;
@@ -227,12 +246,12 @@ static lw_status dump(manager *mg, const char *after) {
   if (!mg->o->dump_dir) return NULL;
   lw_buf text = {0};
   lw_module_print(&text, mg->m, &lw_print_default);
-  char *path = after ? lw_arena_printf(mg->arena, "%s/%04d.%s.after_%s.hlo",
-                                       mg->o->dump_dir, mg->seq++,
-                                       mg->pipeline->name, after)
-                     : lw_arena_printf(mg->arena, "%s/%04d.%s.before.hlo",
-                                       mg->o->dump_dir, mg->seq++,
-                                       mg->pipeline->name);
+  char *path =
+      after ? lw_arena_printf(mg->arena, "%s/%04d.%s.after_%s.hlo",
+                              mg->o->dump_dir, mg->seq++, mg->pipeline->name,
+                              after)
+            : lw_arena_printf(mg->arena, "%s/%04d.%s.before.hlo",
+                              mg->o->dump_dir, mg->seq++, mg->pipeline->name);
   lw_status s = lw_file_write(path, lw_buf_cstr(&text), text.len);
   lw_buf_free(&text);
   return s;
@@ -245,8 +264,9 @@ static lw_status verify_order(const lw_comp *c, const lw_pass *p) {
   for (const lw_inst *i = c->first; i && !s; i = i->next) {
     for (int32_t k = 0; k < i->n_operands && !s; k++)
       if (!lw_map_get(&seen, (uintptr_t)i->operands[k].def))
-        s = lw_error(LW_INTERNAL, "after pass %s: %s in %s comes before its "
-                                  "operand %d",
+        s = lw_error(LW_INTERNAL,
+                     "after pass %s: %s in %s comes before its "
+                     "operand %d",
                      p->name, i->name, c->name, k);
     lw_map_set_ptr(&seen, i, i);
   }

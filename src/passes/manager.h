@@ -27,16 +27,17 @@ typedef struct {
 typedef struct {
   const lw_pass *const *extra; /* passes from other folders */
   int32_t n_extra;
-  const char *const *fusion_steps; /* for @fusion; ends with NULL; may be NULL */
-  const char *passes;              /* comma list: just these, in order */
-  const char *disable;             /* comma list */
-  const char *fuel;                /* PASS=N[,PASS=N] */
-  const char *pass_options;        /* PASS.option=value[,...] */
-  const char *allow_inexact;       /* comma list of rewrite names */
-  const char *dump_dir; /* NNNN.<pipeline>.after_<pass>.hlo; NULL: none */
-  bool keep_fusions;    /* leaves fusion-inliner out */
-  bool verify_each;     /* run the checker after every pass that changed */
-  bool flush_denormals; /* the run will: constant folding must as well */
+  const char *const
+      *fusion_steps;         /* for @fusion; ends with NULL; may be NULL */
+  const char *passes;        /* comma list: just these, in order */
+  const char *disable;       /* comma list */
+  const char *fuel;          /* PASS=N[,PASS=N] */
+  const char *pass_options;  /* PASS.option=value[,...] */
+  const char *allow_inexact; /* comma list of rewrite names */
+  const char *dump_dir;      /* NNNN.<pipeline>.after_<pass>.hlo; NULL: none */
+  bool keep_fusions;         /* leaves fusion-inliner out */
+  bool verify_each;          /* run the checker after every pass that changed */
+  bool flush_denormals;      /* the run will: constant folding must as well */
   const struct lw_target *target;
   struct lw_trace *trace;
 } lw_pipeline_options;

@@ -35,7 +35,8 @@ typedef struct {
   int32_t in_lo, in_hi, out_lo, out_hi; /* half open */
 } group;
 
-static int32_t common_groups(const lw_shape *in, const lw_shape *out, group *g) {
+static int32_t common_groups(const lw_shape *in, const lw_shape *out,
+                             group *g) {
   int32_t i = 0, o = 0, n = 0;
   while (i < in->rank || o < out->rank) {
     group *x = &g[n++];
@@ -346,7 +347,8 @@ static lw_inst *reverse(lw_rw *r, lw_inst *i) {
   if (x->opcode == LW_OP_REVERSE) {
     const int64_t *inner = dims_attr(x, &m);
     bool same = m == n;
-    for (int32_t k = 0; k < n; k++) same = same && index_of(inner, m, dims[k]) >= 0;
+    for (int32_t k = 0; k < n; k++)
+      same = same && index_of(inner, m, dims[k]) >= 0;
     if (same) return lw_rw_go(r, "reverse of reverse") ? lw_op(x, 0) : NULL;
   }
   if (kept == n || !lw_rw_go(r, "reverse of 1-dims")) return NULL;

@@ -18,9 +18,9 @@ typedef struct {
 
 typedef struct lw_pass_env {
   const struct lw_target *target;
-  struct lw_trace *trace;   /* NULL: nobody listens */
-  lw_arena *scratch;        /* freed after the run */
-  int64_t fuel;             /* rewrites left; < 0: no limit */
+  struct lw_trace *trace;           /* NULL: nobody listens */
+  lw_arena *scratch;                /* freed after the run */
+  int64_t fuel;                     /* rewrites left; < 0: no limit */
   const char *const *option_values; /* parallel to the pass's options */
   const char *allow_inexact;        /* comma list, may be NULL */
   lw_map *stats;                    /* const char* name -> count */

@@ -13,7 +13,7 @@ const int lw_clean_up_pass_count =
     (int)(sizeof lw_clean_up_passes / sizeof *lw_clean_up_passes);
 
 /* One flat graph of plain HLO. */
-#define OPEN_UP                                                        \
+#define OPEN_UP                                                            \
   "fusion-inliner", "call-inliner", "async-to-sync", "flatten-call-graph", \
       "dce", "single-device", "domain-remover", "layout-normalization"
 
@@ -21,12 +21,12 @@ const int lw_clean_up_pass_count =
 #define EXPAND "map-inliner", "scan-expander", "batchnorm-expander"
 
 /* Until nothing moves. */
-#define SIMPLIFY                                                          \
-  "{", "zero-sized-elimination", "tuple-simplifier", "while-simplifier",  \
-      "conditional-simplifier", "algebraic-simplifier",                   \
-      "movement-simplifier", "slice-simplifier", "gather-simplifier",     \
-      "reduce-simplifier", "dot-simplifier", "sort-simplifier",           \
-      "constant-folding", "cse", "dce", "}*"
+#define SIMPLIFY                                                               \
+  "{", "zero-sized-elimination", "tuple-simplifier", "while-simplifier",       \
+      "conditional-simplifier", "algebraic-simplifier", "movement-simplifier", \
+      "slice-simplifier", "gather-simplifier", "reduce-simplifier",            \
+      "dot-simplifier", "sort-simplifier", "constant-folding", "cse", "dce",   \
+      "}*"
 
 /* Barriers have done their work once nothing merges any more. */
 #define FINISH "optimization-barrier-expander", "tuple-simplifier", "dce"

@@ -95,15 +95,18 @@ static void enqueue(lw_rw *r, lw_inst *i) {
   lw_vec_push(&r->work, i);
 }
 
-/* Like lw_remove_dead, and operands left with fewer users are looked at again:
- * some rules wait for a single user. */
+/* The replaced instruction goes (its side effect, if it had one, is in what
+ * replaced it), then what that leaves dead. Operands left with fewer users are
+ * looked at again: some rules wait for a single user. */
 static void remove_dead_requeue(lw_rw *r, lw_inst *i, bool edges) {
   LW_VEC(lw_inst *) stack = {0};
   lw_vec_push(&stack, i);
   while (stack.len) {
     lw_inst *d = lw_vec_pop(&stack);
     if (!d->parent) continue;
-    if (!lw_is_dead(d) || (edges && is_control_pred(d))) {
+    bool goes = d == i ? i->n_uses == 0 && i->opcode != LW_OP_PARAMETER
+                       : lw_is_dead(d);
+    if (!goes || (edges && is_control_pred(d))) {
       if (d != i) enqueue(r, d);
       continue;
     }
@@ -138,8 +141,7 @@ static void rewrite_comp(lw_rw *r, lw_comp *c, const lw_rule *rules) {
     if (rules[i->opcode]) enqueue(r, i);
   while (r->work.len && !r->error) {
     if (budget-- == 0) {
-      r->error =
-          lw_error(LW_INTERNAL, "rules undo each other in %s", c->name);
+      r->error = lw_error(LW_INTERNAL, "rules undo each other in %s", c->name);
       return;
     }
     lw_inst *i = lw_vec_pop(&r->work);

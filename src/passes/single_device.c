@@ -19,8 +19,7 @@ static bool carries_sharding(const char *target) {
 
 /* The operands where the results are expected; shapes must agree. */
 static lw_inst *as_result(lw_rw *r, lw_inst *i, const char *stat) {
-  if (i->n_operands == 1 &&
-      lw_shape_compatible(i->shape, lw_op(i, 0)->shape))
+  if (i->n_operands == 1 && lw_shape_compatible(i->shape, lw_op(i, 0)->shape))
     return lw_rw_go(r, stat) ? lw_op(i, 0) : NULL;
   if (!lw_shape_is_tuple(i->shape) || i->shape->n_elems != i->n_operands)
     return NULL;

@@ -83,8 +83,7 @@ static lw_inst *without_unused(lw_rw *r, lw_inst *i) {
   }
   if (n == 0 || n == i->n_operands) return NULL;
   if (!lw_rw_go(r, "sort of fewer operands")) return NULL;
-  const lw_shape *s =
-      n == 1 ? shapes[0] : lw_shape_tuple(r->m->ctx, n, shapes);
+  const lw_shape *s = n == 1 ? shapes[0] : lw_shape_tuple(r->m->ctx, n, shapes);
   lw_inst *to = lw_rw_make(r, LW_OP_SORT, s, n, ops);
   for (int32_t k = 0; k < i->n_attrs; k++) lw_inst_set_attr(to, &i->attrs[k]);
   lw_inst_set_comp(to, LW_ATTR_TO_APPLY, smaller_comparator(r, i, kept));

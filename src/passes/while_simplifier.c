@@ -57,8 +57,8 @@ static bool take_apart(lw_inst *w, loop *l) {
 
 static bool hands_through(const loop *l, int32_t k) {
   const lw_inst *x = lw_op(l->body->root, k);
-  return x->opcode == LW_OP_GET_TUPLE_ELEMENT &&
-         lw_op(x, 0) == l->body_param && index_of(x) == k;
+  return x->opcode == LW_OP_GET_TUPLE_ELEMENT && lw_op(x, 0) == l->body_param &&
+         index_of(x) == k;
 }
 
 /* ---- 1: outside uses ---- */
@@ -153,7 +153,8 @@ static void reach(liveness *v, lw_inst *x, const lw_inst *param) {
       element_lives(v, index_of(i));
       continue;
     }
-    for (int32_t k = 0; k < i->n_operands; k++) lw_vec_push(&stack, lw_op(i, k));
+    for (int32_t k = 0; k < i->n_operands; k++)
+      lw_vec_push(&stack, lw_op(i, k));
     for (int32_t k = 0; k < i->n_control_preds; k++)
       lw_vec_push(&stack, i->control_preds[k]);
   }
@@ -262,9 +263,9 @@ static bool alike(const lw_inst *a, const lw_inst *b, const lw_inst *param,
            (index_of(b) == j || index_of(b) == k);
   if (a->opcode == LW_OP_PARAMETER || a->n_operands != b->n_operands ||
       a->n_control_preds || b->n_control_preds ||
-      !lw_shape_compatible(a->shape, b->shape) ||
-      lw_inst_called_count(a) || lw_inst_has_side_effect(a) ||
-      a->opcode == LW_OP_CUSTOM_CALL || !lw_inst_attrs_same(a, b))
+      !lw_shape_compatible(a->shape, b->shape) || lw_inst_called_count(a) ||
+      lw_inst_has_side_effect(a) || a->opcode == LW_OP_CUSTOM_CALL ||
+      !lw_inst_attrs_same(a, b))
     return false;
   for (int32_t o = 0; o < a->n_operands; o++)
     if (!alike(lw_op(a, o), lw_op(b, o), param, j, k, steps)) return false;
@@ -313,18 +314,17 @@ static bool used_beyond_itself(const loop *l, int32_t k) {
 static bool are_twins(const loop *l, int32_t j, int32_t k) {
   int steps = TWIN_STEPS;
   const lw_inst *a = lw_op(l->init, j), *b = lw_op(l->init, k);
-  bool start = a == b || (a->opcode == LW_OP_CONSTANT &&
-                          b->opcode == LW_OP_CONSTANT &&
-                          lw_shape_compatible(a->shape, b->shape) &&
-                          lw_inst_attrs_same(a, b));
+  bool start =
+      a == b ||
+      (a->opcode == LW_OP_CONSTANT && b->opcode == LW_OP_CONSTANT &&
+       lw_shape_compatible(a->shape, b->shape) && lw_inst_attrs_same(a, b));
   return start && alike(lw_op(l->body->root, j), lw_op(l->body->root, k),
                         l->body_param, j, k, &steps);
 }
 
 static bool twins(loop *l) {
   bool changed = false;
-  if (l->init->opcode != LW_OP_TUPLE || l->n > 64 ||
-      !only_elements_used(l->w))
+  if (l->init->opcode != LW_OP_TUPLE || l->n > 64 || !only_elements_used(l->w))
     return false;
   for (int32_t k = 1; k < l->n; k++)
     for (int32_t j = 0; j < k; j++) {
@@ -357,8 +357,7 @@ static bool few_rounds(loop *l) {
     lw_inst_remove(l->w);
     lw_pass_count(l->env, "loops of no round", 1);
   } else {
-    lw_inline_at(l->w, l->body, &l->init, 1,
-                 lw_module_has_control_edges(l->m));
+    lw_inline_at(l->w, l->body, &l->init, 1, lw_module_has_control_edges(l->m));
     lw_pass_count(l->env, "loops of one round", 1);
   }
   return true;

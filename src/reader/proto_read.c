@@ -6,6 +6,7 @@
  * schedule reorders it. */
 #include <string.h>
 
+#include "base/diag.h"
 #include "reader/proto_impl.h"
 
 enum {
@@ -53,13 +54,24 @@ typedef LW_VEC(comp_in) comps_in;
 
 /* ---- instructions ---- */
 
+/* Names come from anywhere: only printable bytes go into messages. */
+static void unknown_opcode(proto_in *in, pb_msg m, pb_msg s) {
+  char name[48] = {0};
+  const char *known[LW_OPCODE_COUNT];
+  for (size_t k = 0; k < pb_size(s) && k + 1 < sizeof name; k++)
+    name[k] = s.p[k] >= ' ' && s.p[k] < 127 ? (char)s.p[k] : '?';
+  for (int k = 0; k < LW_OPCODE_COUNT; k++)
+    known[k] = lw_opcode_name((lw_opcode)k);
+  const char *near = lw_nearest_name(name, known, LW_OPCODE_COUNT);
+  proto_fail(in, m, "unknown opcode \"%s\"%s%s%s", name,
+             near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
 static lw_opcode read_opcode(proto_in *in, pb_msg m) {
   pb_msg s = pb_bytes(m, INST_OPCODE);
   lw_opcode op = pb_size(s) ? lw_opcode_from_name((const char *)s.p, pb_size(s))
                             : LW_OPCODE_COUNT;
-  if (op == LW_OPCODE_COUNT)
-    proto_fail(in, m, "unknown opcode \"%.*s\"", (int)pb_size(s),
-               s.p ? (const char *)s.p : "");
+  if (op == LW_OPCODE_COUNT) unknown_opcode(in, m, s);
   return op;
 }
 

@@ -15,7 +15,7 @@
 #include "lib/rng.h"
 #include "runtime/runtime_impl.h"
 
-enum { KEPT_FRAMES = 4, ALIGNMENT = 64 };
+enum { KEPT_FRAMES = 4, ALIGNMENT = 64, PARTS_PER_THREAD = 4 };
 /* A fork-join and its cache misses are paid back from here on. */
 static const double PARALLEL_NS = 4000, PART_NS = 1500;
 static const double FLOPS_PER_NS = 8, BYTES_PER_NS = 8;
@@ -63,14 +63,17 @@ typedef struct {
 
 /* ---- making one ---- */
 
-static int parts_of(const lw_phase *p, int threads) {
-  if (threads <= 1 || p->n_tiles <= 1) return 1;
+static double phase_ns(const lw_phase *p) {
   double by_flops = p->flops / FLOPS_PER_NS, by_bytes = p->bytes / BYTES_PER_NS;
-  double ns = by_flops > by_bytes ? by_flops : by_bytes;
-  if (ns < PARALLEL_NS) return 1;
+  return by_flops > by_bytes ? by_flops : by_bytes;
+}
+
+static int threads_for(const lw_phase *p, int threads) {
+  double ns = phase_ns(p);
+  if (threads <= 1 || p->n_tiles <= 1 || ns < PARALLEL_NS) return 1;
   double most = ns / PART_NS;
-  int parts = most < threads ? (int)most : threads;
-  return p->n_tiles < parts ? (int)p->n_tiles : parts;
+  int n = most < threads ? (int)most : threads;
+  return p->n_tiles < n ? (int)p->n_tiles : n;
 }
 
 /* Whatever the number of threads. */
@@ -78,7 +81,7 @@ static void find_small(const lw_executable *e, step *s) {
   if (s->node->kind != LW_NODE_KERNEL) return;
   const lw_kernel *k = e->plan->kernels[s->node->kernel];
   if (k->n_phases != 1 || k->phases[0].n_tiles <= 0) return;
-  if (parts_of(&k->phases[0], INT32_MAX) != 1) return;
+  if (threads_for(&k->phases[0], INT32_MAX) != 1) return;
   s->alone = e->code[s->node->kernel].phases[0];
   s->n_tiles = k->phases[0].n_tiles;
 }
@@ -274,22 +277,22 @@ typedef struct {
   int parts;
 } job;
 
-static lw_kernel_args args_of(const run *r, int part, int parts) {
+static lw_kernel_args args_of(const run *r, int thread, int threads) {
   return (lw_kernel_args){
-      .scratch = r->f->scratch + r->e->scratch_stride * part,
+      .scratch = r->f->scratch + r->e->scratch_stride * thread,
       .run_seed = r->options->seed,
       .replica_id = r->options->replica_id,
       .partition_id = r->options->partition_id,
-      .thread = part,
-      .n_threads = parts,
+      .thread = thread,
+      .n_threads = threads,
   };
 }
 
-static void run_part(void *ctx, int part) {
+static void run_part(void *ctx, int part, int thread) {
   const job *j = ctx;
   const run *r = j->r;
   unsigned saved = lw_fp_enter(r->options->flush_denormals);
-  lw_kernel_args args = args_of(r, part, j->parts);
+  lw_kernel_args args = args_of(r, thread, r->f->threads);
   args.buffers = j->buffers;
   int64_t each = j->n_tiles / j->parts, more = j->n_tiles % j->parts;
   int64_t begin = each * part + (part < more ? part : more);
@@ -297,9 +300,21 @@ static void run_part(void *ctx, int part) {
   lw_fp_leave(saved);
 }
 
-static void fork_join(const run *r, lw_pool_fn fn, void *ctx, int parts) {
-  if (parts > 1 && lw_pool_run(r->options->pool, fn, ctx, parts)) return;
-  for (int k = 0; k < parts; k++) fn(ctx, k);
+static void fork_join(const run *r, lw_pool_fn fn, void *ctx, int parts,
+                      int threads) {
+  if (threads > 1 && lw_pool_run(r->options->pool, fn, ctx, parts, threads)) {
+    return;
+  }
+  for (int k = 0; k < parts; k++) fn(ctx, k, 0);
+}
+
+/* Several parts a thread, so that others can take what one does not get to. */
+static int split(const lw_phase *p, int threads) {
+  int64_t parts = threads > 1 ? (int64_t)threads * PARTS_PER_THREAD : 1;
+  int64_t most = (int64_t)(phase_ns(p) / PART_NS);
+  if (parts > most) parts = most;
+  if (parts > p->n_tiles) parts = p->n_tiles;
+  return parts < threads ? threads : (int)parts;
 }
 
 static void run_kernel(run *r, const step *s) {
@@ -315,8 +330,9 @@ static void run_kernel(run *r, const step *s) {
     const lw_phase *phase = &k->phases[p];
     if (phase->n_tiles <= 0) continue;
     job j = {r, code->phases[p], r->f->buffers + s->first, phase->n_tiles, 1};
-    j.parts = parts_of(phase, r->f->threads);
-    fork_join(r, run_part, &j, j.parts);
+    int threads = threads_for(phase, r->f->threads);
+    j.parts = split(phase, threads);
+    fork_join(r, run_part, &j, j.parts, threads);
   }
 }
 
@@ -329,7 +345,8 @@ typedef struct {
   int parts;
 } copy_job;
 
-static void copy_part(void *ctx, int part) {
+static void copy_part(void *ctx, int part, int thread) {
+  (void)thread;
   const copy_job *c = ctx;
   int64_t each = aligned(c->bytes / c->parts + 1), begin = each * part;
   int64_t end = begin + each < c->bytes ? begin + each : c->bytes;
@@ -340,7 +357,7 @@ static void run_copy(run *r, const step *s) {
   copy_job c = {r->f->buffers[s->first + 1], r->f->buffers[s->first],
                 r->e->plan->slices[s->node->slices[1]].bytes, 1};
   if (c.bytes >= PARALLEL_COPY_BYTES) c.parts = r->f->threads;
-  fork_join(r, copy_part, &c, c.parts);
+  fork_join(r, copy_part, &c, c.parts, c.parts);
 }
 
 /* ---- library nodes ---- */

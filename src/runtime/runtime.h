@@ -11,12 +11,15 @@ typedef struct lw_pool lw_pool; /* worker threads; spin, then park */
 LW_MUST_USE lw_status lw_pool_new(int n_threads, lw_pool **out);
 void lw_pool_free(lw_pool *p);
 int lw_pool_threads(const lw_pool *p);
-/* Calls fn(ctx, part) for every part in [0, n_parts), n_parts at most
- * lw_pool_threads; part 0 on the caller's thread. Returns when all are done.
- * false, and nothing was called, when another thread is using the pool: then
- * the caller does the work alone. */
-typedef void (*lw_pool_fn)(void *ctx, int part);
-bool lw_pool_run(lw_pool *p, lw_pool_fn fn, void *ctx, int n_parts);
+/* Calls fn(ctx, part, thread) once for every part in [0, n_parts) on at most
+ * n_threads threads, the caller's being 0; returns when all are done. Parts are
+ * split evenly; a thread that is done with its own takes others', so that
+ * nobody waits for a thread that the system does not run. false, and nothing
+ * was called, when another thread is using the pool: then the caller does the
+ * work alone. */
+typedef void (*lw_pool_fn)(void *ctx, int part, int thread);
+bool lw_pool_run(lw_pool *p, lw_pool_fn fn, void *ctx, int n_parts,
+                 int n_threads);
 /* Physical cores this process may use, at least 1. */
 int lw_core_count(void);
 

@@ -81,9 +81,8 @@ static const wrong cases[] = {
     {"HloModule m\n" ENTRY " t = (f32[2,3], f32[2,3]) tuple(p, p)\n"
      " ROOT r = f32[2,3] get-tuple-element(t), index=2\n}\n",
      5, 7, "index 2 is out of range"},
-    {"HloModule m\n" ENTRY
-     " ROOT r = (f32[2,3], f32[2,4]) tuple(p, p)\n}\n",
-     4, 7,
+    {"HloModule m\n" ENTRY " ROOT r = (f32[2,3], f32[2,4]) tuple(p, p)\n}\n", 4,
+     7,
      "tuple gives f32[2,3] in element 1, but the shape written has f32[2,4]"},
     /* fusions, calls */
     {"HloModule m\nf {\n a = f32[2,3] parameter(0)\n"
@@ -139,6 +138,30 @@ static const wrong cases[] = {
      "custom_call_target=\"t\", "
      "operand_layout_constraints={f32[2,3]{1,0}, f32[2]{0}}\n}\n",
      4, 7, "operand_layout_constraints has 2 shapes for 1 operands"},
+    {"HloModule m\n" ENTRY " ROOT r = f32[3,2] custom-call(p), "
+     "custom_call_target=\"t\", "
+     "output_to_operand_aliasing={{}: (0, {})}\n}\n",
+     4, 7, "pairs f32[3,2] with f32[2,3], which differ"},
+    {"HloModule m\n" ENTRY " t = (f32[2,3], f32[2,3], u32[]) copy-start(p)\n"
+     " u = f32[2,3] copy-done(t)\n"
+     " ROOT r = (f32[2,3], f32[2,3]) tuple(u, u)\n v = f32[2,3] "
+     "copy-done(t)\n}\n",
+     4, 2, "copy-start must have exactly one user, its -done"},
+    {"HloModule m\n" ENTRY " t = (f32[2,3], f32[2,3]) tuple(p, p)\n"
+     " ROOT u = f32[2,3] copy-done(t)\n}\n",
+     5, 7, "copy-done must take a copy-start"},
+    {"HloModule m\n" ENTRY " k = token[] after-all()\n"
+     " s = (f32[2,3], u32[], token[]) send(p, k), channel_id=1\n"
+     " ROOT d = token[] send-done(s), channel_id=2\n}\n",
+     6, 7, "d: its channel_id 2 is not that of s, 1"},
+    {"HloModule m\n" ENTRY " k = token[] after-all()\n"
+     " s = (f32[2,3], u32[], token[]) send(p, k), channel_id=1, "
+     "is_host_transfer=true\n d = token[] send-done(s), channel_id=1, "
+     "is_host_transfer=true\n"
+     " v = (f32[2], u32[], token[]) recv(d), channel_id=1, "
+     "is_host_transfer=true\n ROOT w = (f32[2], token[]) recv-done(v), "
+     "channel_id=1, is_host_transfer=true\n}\n",
+     7, 2, "shares channel 1 with s, which transfers something else"},
     /* shardings */
     {"HloModule m\n" ENTRY " ROOT r = f32[2,3] negate(p), "
      "sharding={devices=[2,1,1]0,1}\n}\n",

@@ -37,12 +37,6 @@ static const struct {
 } known[] = {
     {"cholesky_trisolve", 0, "an ill-conditioned solve: terms cancel"},
     {"cholesky_trisolve", 2, "an ill-conditioned solve: terms cancel"},
-    {"int_div_overflow", 19, "power: XLA takes u8 exponents as signed"},
-    {"int_div_overflow", 30, "power: XLA reads 6 bits of the exponent"},
-    {"int_div_overflow", 43, "power: XLA reads 6 bits of the exponent"},
-    {"int_div_overflow", 56, "power: XLA takes u32 exponents as signed"},
-    {"int_div_overflow", 67, "power: XLA reads 6 bits of the exponent"},
-    {"int_div_overflow", 80, "power: XLA takes u64 exponents as signed"},
     {"op_rng", 0, "rng has no prescribed stream"},
     {"ops_fp8", 0, "the bits of a NaN: ours is canonical"},
     {"ops_sort_topk", 4, "a sort with subnormals, which XLA reads as zeros"},
@@ -292,6 +286,7 @@ static void folder(report *r, const char *root) {
 
 int main(int argc, char **argv) {
   report r = {0};
+  setvbuf(stdout, NULL, _IOLBF, 0);
   const char *root = NULL;
   int named = 0;
   for (int k = 1; k < argc; k++) {

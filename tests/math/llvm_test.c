@@ -135,7 +135,8 @@ static void fill_real(lw_prim t, char *p) {
   if (lw_prim_is_float(t) && r % 8 < 5) {
     double u = (double)(int64_t)next() * 0x1p-63;
     double v = r % 8 == 0 ? special() : r % 8 < 3 ? u * 30 : u * 4;
-    if (r % 64 == 7) v = rint(u * 20);
+    if (r % 64 == 4) v = rint(u * 20);
+    if (r % 64 == 12) v = u * 110;
     lw_elem_from_f64(t, v, p);
     return;
   }

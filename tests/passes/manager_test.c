@@ -71,10 +71,11 @@ static void test_unknown_names(void **state) {
                "PASS=N");
   expect_error(&f, &(lw_pipeline_options){.pass_options = "cse.x=1"},
                LW_NOT_FOUND, "has no options");
-  expect_error(&f,
-               &(lw_pipeline_options){.pass_options =
-                                          "constant-folding.limt=1"},
-               LW_NOT_FOUND, "did you mean \"limit\"");
+  expect_error(
+      &f, &(lw_pipeline_options){.pass_options = "constant-folding.limt=1"},
+      LW_NOT_FOUND, "did you mean \"limit\"");
+  expect_error(&f, &(lw_pipeline_options){.allow_inexact = "reciprocl"},
+               LW_NOT_FOUND, "did you mean \"reciprocal\"");
   end(&f);
 }
 
@@ -115,7 +116,8 @@ static void test_fuel(void **state) {
   }
 }
 
-static lw_status changes_quietly(lw_module *m, lw_pass_env *env, bool *changed) {
+static lw_status changes_quietly(lw_module *m, lw_pass_env *env,
+                                 bool *changed) {
   (void)env;
   (void)changed;
   lw_inst_set_root(m->entry, lw_inst_operand(m->entry->root, 0));
@@ -162,8 +164,7 @@ static void test_fusion_steps(void **state) {
   begin(&f);
   lw_pipeline_options o = {
       .extra = extra, .n_extra = 1, .fusion_steps = fusion_steps};
-  assert_null(
-      lw_pipeline_run(f.m, &lw_pipeline_cpu, &o, f.a, &f.r));
+  assert_null(lw_pipeline_run(f.m, &lw_pipeline_cpu, &o, f.a, &f.r));
   assert_int_equal(fusion_runs, 1);
   assert_int_equal(result(&f, "counter")->verdict, LW_PASS_RAN);
   end(&f);

@@ -1,7 +1,7 @@
 /* test_opt: passes over a module, printed. The flags of lawson opt:
  *   test_opt [--pipeline=NAME] [--passes=a,b] [--disable=a,b] [--fuel=a=3]
- *            [--pass-option=a.b=c] [--dump-passes=DIR] [--report] [--no-print]
- *            [--verify] [--keep-fusions] FILE
+ *            [--pass-option=a.b=c] [--dump-passes=DIR] [--allow-inexact=a,b]
+ *            [--report] [--no-print] [--verify] [--keep-fusions] FILE
  */
 #include <stdio.h>
 #include <string.h>
@@ -41,6 +41,7 @@ static bool parse(flags *f, int argc, char **argv) {
              !value(a, "--fuel", &f->o.fuel) &&
              !value(a, "--pass-option", &f->o.pass_options) &&
              !value(a, "--dump-passes", &f->o.dump_dir) &&
+             !value(a, "--allow-inexact", &f->o.allow_inexact) &&
              !value(a, "--pipeline", &f->pipeline)) {
       if (a[0] == '-' && a[1]) return false;
       f->file = a;

@@ -2,6 +2,7 @@
  * every state; meant to run under TSan as well. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -13,9 +14,10 @@ typedef struct {
   int64_t round;
 } work;
 
-static void write_part(void *ctx, int part) {
+static void write_part(void *ctx, int part, int thread) {
   work *w = ctx;
-  w->out[part] = w->round * 100 + part;
+  bool known = thread >= 0 && thread < 4;
+  w->out[part] = known ? w->round * 100 + part : -2;
 }
 
 static void test_every_part_once(void **state) {
@@ -28,9 +30,31 @@ static void test_every_part_once(void **state) {
     work w = {out, round};
     int parts = 1 + (int)(round % 4);
     for (int k = 0; k < 4; k++) out[k] = -1;
-    assert_true(lw_pool_run(p, write_part, &w, parts));
+    assert_true(lw_pool_run(p, write_part, &w, parts, 4));
     for (int k = 0; k < 4; k++) {
       assert_int_equal(out[k], k < parts ? round * 100 + k : -1);
+    }
+  }
+  lw_pool_free(p);
+}
+
+/* More parts than threads: each once, whoever takes it. */
+static void count_part(void *ctx, int part, int thread) {
+  (void)thread;
+  atomic_fetch_add((_Atomic int *)ctx + part, 1);
+}
+
+static void test_many_parts(void **state) {
+  (void)state;
+  lw_pool *p;
+  assert_null(lw_pool_new(3, &p));
+  for (int n = 0; n <= 64; n++) {
+    _Atomic int seen[64] = {0};
+    for (int round = 1; round <= 20; round++) {
+      assert_true(lw_pool_run(p, count_part, seen, n, 1 + round % 4));
+      for (int k = 0; k < 64; k++) {
+        assert_int_equal(atomic_load(&seen[k]), k < n ? round : 0);
+      }
     }
   }
   lw_pool_free(p);
@@ -44,7 +68,7 @@ static void test_after_parking(void **state) {
   for (int64_t round = 1; round <= 20; round++) {
     usleep(round % 2 ? 0 : 2000);
     work w = {out, round};
-    assert_true(lw_pool_run(p, write_part, &w, 3));
+    assert_true(lw_pool_run(p, write_part, &w, 3, 3));
     for (int k = 0; k < 3; k++) assert_int_equal(out[k], round * 100 + k);
   }
   lw_pool_free(p);
@@ -57,7 +81,7 @@ static void test_create_and_destroy(void **state) {
     assert_null(lw_pool_new(1 + k % 4, &p));
     int64_t out[4];
     work w = {out, k};
-    if (k % 3) assert_true(lw_pool_run(p, write_part, &w, 1 + k % 4));
+    if (k % 3) assert_true(lw_pool_run(p, write_part, &w, 1 + k % 4, 4));
     lw_pool_free(p);
   }
 }
@@ -80,17 +104,18 @@ typedef struct {
   _Atomic int64_t *sum;
 } sharer;
 
-static void add_one(void *ctx, int part) {
+static void add_one(void *ctx, int part, int thread) {
   (void)part;
+  (void)thread;
   atomic_fetch_add((_Atomic int64_t *)ctx, 1);
 }
 
 static void *share(void *arg) {
   sharer *s = arg;
   for (int k = 0; k < 500; k++) {
-    if (lw_pool_run(s->pool, add_one, s->sum, 2)) continue;
-    add_one(s->sum, 0);
-    add_one(s->sum, 1);
+    if (lw_pool_run(s->pool, add_one, s->sum, 2, 2)) continue;
+    add_one(s->sum, 0, 0);
+    add_one(s->sum, 1, 0);
   }
   return NULL;
 }
@@ -133,6 +158,7 @@ static void test_buffers(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_part_once),
+      cmocka_unit_test(test_many_parts),
       cmocka_unit_test(test_after_parking),
       cmocka_unit_test(test_create_and_destroy),
       cmocka_unit_test(test_thread_counts),

@@ -186,6 +186,10 @@ void lw_leave(lw_fn *f);
 void lw_remember(lw_fn *f, lw_value v, const lw_expr *const *idx, lw_ev ev);
 /* The element(s) of a value at idx (one expression a dim), under f->mask. */
 lw_ev lw_emit_value(lw_fn *f, lw_value v, const lw_expr *const *idx);
+/* The same where n conditions hold (elsewhere the lanes are anything and nothing
+ * is read); *where: the lanes that count, NULL: all. Always f->width lanes. */
+lw_ev lw_emit_where(lw_fn *f, lw_value v, const lw_expr *const *idx, int32_t n,
+                    const lw_cond *conds, LLVMValueRef *where);
 /* The elementwise operation of inst on values of its operands. */
 lw_cgval lw_emit_elem(lw_fn *f, const lw_inst *inst, const lw_cgval *ops,
                       int width);

@@ -189,6 +189,18 @@ FN LLVMValueRef op_resize(GP LLVMValueRef x, int bits, bool is_signed) {
                    : LLVMBuildZExt(g->b, x, t, "");
 }
 
+/* AVX-512's vscalefps: x 2^k rounded once, as the two multiplications do. */
+FN F op_scale(GP F x, I k) {
+  if (!g->has_avx512 || g->width != 16) return NULL;
+  LLVMTypeRef i16 = LLVMInt16TypeInContext(g->ctx);
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(g->ctx);
+  LLVMValueRef args[5] = {x, I2F(k), x, LLVMConstAllOnes(i16),
+                          LLVMConstInt(i32, 4, 0)};
+  return op_intrinsic(g, "llvm.x86.avx512.mask.scalef.ps.512", NULL, 0, args,
+                      5);
+}
+#define SCALE_F(x, k) op_scale(g, x, k)
+
 /* ---- loops and rare paths (internal functions only) ---- */
 
 FN LLVMValueRef op_var(GP LLVMValueRef init) {

@@ -15,17 +15,20 @@ void lw_store_result(lw_fn *f, const lw_stage *s, int32_t result, lw_ev v,
       lw_store_at(f, v, lw_buffer(f, s->copies[c].buffer), lin);
 }
 
+/* All values first, then all stores: an output may be written over a parameter
+ * that another stage of the group reads at the same element. */
 static void map_body(lw_fn *f, void *ctx, const lw_expr *g) {
   const group *gr = ctx;
+  lw_ev *v = LW_NEW_ARRAY(f->arena, lw_ev, gr->n);
   for (int32_t k = 0; k < gr->n; k++) {
     const lw_stage *s = &f->k->stages[gr->first + k];
     const lw_expr *idx[LW_MAX_RANK];
-    lw_value v = {s->inst, s->leaf};
     f->stage = gr->first + k;
     lw_ex_delinear(f->ix, g, s->domain->rank, s->domain->dims, idx);
-    lw_ev x = lw_emit_value(f, v, idx);
-    lw_store_result(f, s, 0, x, g);
+    v[k] = lw_emit_value(f, (lw_value){s->inst, s->leaf}, idx);
   }
+  for (int32_t k = 0; k < gr->n; k++)
+    lw_store_result(f, &f->k->stages[gr->first + k], 0, v[k], g);
 }
 
 static int widest(lw_fn *f, int32_t first, int32_t n) {

@@ -87,7 +87,7 @@ static bool float_extreme(lw_opcode op, lw_prim t, void *out) {
   return true;
 }
 
-static bool neutral_of(lw_opcode op, lw_prim t, void *out) {
+bool lw_neutral(lw_opcode op, lw_prim t, void *out) {
   if (neutral(op, t, out)) return true;
   if ((op == LW_OP_MAXIMUM || op == LW_OP_MINIMUM) && lw_prim_is_float(t))
     return float_extreme(op, t, out);
@@ -271,7 +271,7 @@ static lw_cgval halve(lw_fn *f, const red *r, lw_cgval v) {
 
 static lw_cgval neutral_lanes(lw_fn *f, const red *r, int width) {
   uint64_t bits[2];
-  neutral_of(r->fold.op, r->in->type, bits);
+  lw_neutral(r->fold.op, r->in->type, bits);
   int old = lw_width(f, width);
   lw_cgval v = lw_mathgen_const(&f->g, r->in->type, bits);
   lw_width(f, old);
@@ -439,7 +439,7 @@ static void row_element(lw_fn *f, void *ctx, const lw_expr *g) {
 static lw_status row_reduce(lw_fn *f, red *r) {
   uint64_t bits[2];
   lw_prim t = r->in->type;
-  r->neutral = neutral_of(r->fold.op, t, bits);
+  r->neutral = lw_neutral(r->fold.op, t, bits);
   r->lanes = pow2_above(r->fold.run);
   int w = lw_stage_width(f, r->s);
   r->in_memory = r->neutral && t != LW_PRED && r->lanes == LW_FOLD_LANES &&

@@ -848,6 +848,22 @@ static lw_ev value_at(lw_fn *f, lw_value v, const lw_expr *const *idx) {
   return r;
 }
 
+lw_ev lw_emit_where(lw_fn *f, lw_value v, const lw_expr *const *idx,
+                    int32_t n, const lw_cond *conds, LLVMValueRef *where) {
+  lw_enter(f);
+  joined j = join_conds(f, n, conds);
+  lw_mask old = f->mask;
+  f->mask = narrowed(f, &j);
+  lw_ev r = value_at(f, v, idx);
+  f->mask = old;
+  lw_seek(f, f->n_levels - 1);
+  LLVMValueRef s = j.s ? lw_splat(f, j.s, f->width) : NULL;
+  *where = s && j.v ? LLVMBuildAnd(f->b, s, j.v, "") : s ? s : j.v;
+  r = f->width > 1 ? splatted(f, r) : r;
+  lw_leave(f);
+  return r;
+}
+
 lw_ev lw_emit_value(lw_fn *f, lw_value v, const lw_expr *const *idx) {
   lw_enter(f);
   lw_ev r = value_at(f, v, idx);
