@@ -9,7 +9,8 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 option(LW_WERROR "Warnings are errors" OFF)
-set(LW_SANITIZE "" CACHE STRING "address,undefined | thread | fuzzer")
+option(LW_FUZZ "The libFuzzer targets too (clang; tests/fuzz)" OFF)
+set(LW_SANITIZE "" CACHE STRING "address,undefined | thread")
 find_program(LW_CCACHE ccache)
 if(LW_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${LW_CCACHE})
@@ -26,6 +27,12 @@ endif()
 if(LW_SANITIZE)
   add_compile_options(-fsanitize=${LW_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${LW_SANITIZE})
+endif()
+# Every object tells the fuzzer where it has been, and undefined behaviour ends
+# the run; only the targets link libFuzzer's main (tests/fuzz).
+if(LW_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=fuzzer-no-link)
 endif()
 
 # lw_library(NAME SOURCES a.c b.c [LIBS other ...]): a stage of the compiler. The

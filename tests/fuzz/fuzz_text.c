@@ -26,10 +26,8 @@ static void print_again(lw_context *ctx, const lw_module *m) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   lw_context *ctx = lw_context_new();
   lw_module *m;
-  lw_diags d = {
-      .file = "fuzz", .text = (const char *)data, .text_len = size};
-  lw_status st =
-      lw_read_text(ctx, (const char *)data, size, "fuzz", &d, &m);
+  lw_diags d = {.file = "fuzz", .text = (const char *)data, .text_len = size};
+  lw_status st = lw_read_text(ctx, (const char *)data, size, "fuzz", &d, &m);
   if (!st) print_again(ctx, m);
   lw_status_free(st);
   lw_diags_free(&d);

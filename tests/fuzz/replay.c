@@ -3,9 +3,11 @@
  *   replay_TARGET [--suffix=.hlo] FILE|DIR ...
  * A suffix leaves out the files of folders that have another. */
 #include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "fuzz/fuzz.h"
@@ -16,7 +18,14 @@ static const char *suffix = "";
 static char current[4096];
 static int count;
 
-static void on_abort(void) { fprintf(stderr, "replay: in %s\n", current); }
+/* Names the input that broke. */
+static void on_abort(int signal) {
+  (void)signal;
+  static const char in[] = "replay: in ";
+  ssize_t n = write(STDERR_FILENO, in, sizeof in - 1);
+  n += write(STDERR_FILENO, current, strlen(current));
+  if (write(STDERR_FILENO, "\n", 1) + n < 0) _exit(70);
+}
 
 static bool has_suffix(const char *name) {
   size_t n = strlen(name), s = strlen(suffix);
@@ -33,7 +42,7 @@ static int file(const char *path) {
     return 1;
   }
   snprintf(current, sizeof current, "%s", path);
-  if (getenv("LW_REPLAY_VERBOSE")) on_abort();
+  if (getenv("LW_REPLAY_VERBOSE")) on_abort(0);
   /* A copy of just this size: reads past its end are found under ASan. */
   if (len <= MAX_BYTES) {
     uint8_t *copy = malloc(len ? len : 1);
@@ -69,6 +78,7 @@ static int tree(const char *path, bool named) {
 
 int main(int argc, char **argv) {
   int bad = 0;
+  signal(SIGABRT, on_abort);
   for (int k = 1; k < argc; k++) {
     if (!strncmp(argv[k], "--suffix=", 9))
       suffix = argv[k] + 9;

@@ -157,7 +157,8 @@ void lw_dot_store(lw_dot *d, lw_acc a, LLVMValueRef p, int width,
     lw_elem_op op = {
         .op = LW_OP_CONVERT, .in = {v.type}, .out = t, .canonical_nan = true};
     v = lw_mathgen_elem(&f->g, &op, v, v, v);
-  } else if (lw_prim_is_float(t) || lw_prim_is_complex(t)) {
+  } else if (f->canonical &&
+             (lw_prim_is_float(t) || lw_prim_is_complex(t))) {
     v = lw_mathgen_canonical(&f->g, v);
   }
   lw_store(f, v, p, width, mask);

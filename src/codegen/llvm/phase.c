@@ -10,18 +10,6 @@ static LLVMValueRef field(lw_fn *f, size_t offset, LLVMTypeRef t,
   return LLVMBuildLoad2(f->b, t, p, name);
 }
 
-static bool observes_nans(const lw_kernel *k) {
-  if (k->options.observe_nans) return true;
-  for (const lw_inst *i = k->body->first; i; i = i->next) {
-    if (i->opcode == LW_OP_BITCAST_CONVERT || i->opcode == LW_OP_SORT)
-      return true;
-    if (i->opcode == LW_OP_COMPARE &&
-        lw_inst_i64(i, LW_ATTR_COMPARE_TYPE, 0) == LW_CT_TOTALORDER)
-      return true;
-  }
-  return false;
-}
-
 static lw_status emit_stage(lw_fn *f, int32_t n) {
   const lw_stage *s = &f->k->stages[n];
   f->stage = n;
@@ -140,7 +128,7 @@ lw_status lw_emit_phase(lw_emit *em, const lw_kernel *k, int32_t phase,
   lw_index_init(&ix, f->arena);
   f->ix = &ix;
   f->flush = k->options.flush_denormals;
-  f->canonical = observes_nans(k);
+  f->canonical = k->options.observe_nans;
   f->width = 1;
   f->fn = declare(em, name);
   f->b = LLVMCreateBuilderInContext(em->ctx);
