@@ -8,8 +8,8 @@
 static lw_inst *add_param(lw_comp *body, const lw_shape *shape, lw_inst *pos) {
   lw_arena *a = body->module->arena;
   int64_t n = (int64_t)body->params.len;
-  lw_inst *p = lw_inst_parameter(body, n, shape,
-                                 lw_arena_printf(a, "param_%lld", (long long)n));
+  lw_inst *p = lw_inst_parameter(
+      body, n, shape, lw_arena_printf(a, "param_%lld", (long long)n));
   if (pos) lw_inst_move_before(p, pos);
   return p;
 }
@@ -75,8 +75,8 @@ static lw_inst *take_one(lw_inst *fusion, lw_inst *producer) {
   int32_t slot = lw_fusion_slot(fusion, producer);
   LW_ASSERT(slot >= 0);
   lw_inst *param = body->params.data[slot];
-  lw_inst **none = LW_NEW_ARRAY(body->module->arena, lw_inst *,
-                                producer->n_operands);
+  lw_inst **none =
+      LW_NEW_ARRAY(body->module->arena, lw_inst *, producer->n_operands);
   lw_inst *clone = lw_inst_clone(body, producer, none, NULL);
   clone->sharding = NULL;
   lw_inst_move_before(clone, param);
@@ -100,8 +100,8 @@ static lw_inst *take_fusion(lw_inst *fusion, lw_inst *producer) {
   lw_inst *clone = NULL;
   for (lw_inst *i = from->first; i; i = i->next) {
     if (i->opcode == LW_OP_PARAMETER) {
-      lw_inst *def = lw_inst_operand(producer,
-                                     (int32_t)lw_inst_param_number(i));
+      lw_inst *def =
+          lw_inst_operand(producer, (int32_t)lw_inst_param_number(i));
       lw_map_set_ptr(&map, i, param_for(fusion, def, param));
       continue;
     }
@@ -184,8 +184,8 @@ static void redirect(lw_inst *side, int32_t n, lw_inst *joined, int32_t base) {
   lw_comp *c = joined->parent;
   lw_arena *a = c->module->arena;
   if (!lw_shape_is_tuple(side->shape)) {
-    lw_inst *g = lw_inst_new(c, LW_OP_GET_TUPLE_ELEMENT, side->shape, NULL, 1,
-                             &joined);
+    lw_inst *g =
+        lw_inst_new(c, LW_OP_GET_TUPLE_ELEMENT, side->shape, NULL, 1, &joined);
     lw_inst_set_i64(g, LW_ATTR_INDEX, base);
     lw_inst_move_before(g, joined->next);
     lw_inst_replace_uses(side, g);
@@ -234,28 +234,62 @@ static const lw_inst *read_from(lw_inst *a, const lw_inst *def) {
   return NULL;
 }
 
-lw_inst *lw_fusion_join(lw_inst *a, lw_inst *b, const char *name) {
-  lw_comp *c = a->parent;
-  lw_module *m = c->module;
-  int32_t na = output_count(a), nb = output_count(b);
-  lw_inst **outs = LW_NEW_ARRAY(m->arena, lw_inst *, na + nb);
-  lw_comp *body = lw_comp_new(m, "fused_computation");
-  lw_inst *f = lw_inst_new(c, LW_OP_FUSION, a->shape, name, 0, NULL);
+/* The fusion that will be both: a's body and operands where a is a fusion, a
+ * clone of a otherwise. outs: its outputs so far. */
+static lw_inst *start_join(lw_inst *a, const char *name, lw_inst **outs,
+                           int32_t *n) {
+  lw_module *m = a->parent->module;
+  lw_inst *f = lw_inst_new(a->parent, LW_OP_FUSION, a->shape, name, 0, NULL);
   lw_inst_set_i64(f, LW_ATTR_KIND, LW_FUSION_LOOP);
+  if (!lw_inst_is_fusion(a)) {
+    lw_map none = {0};
+    lw_inst_set_comp(f, LW_ATTR_CALLS, lw_comp_new(m, "fused_computation"));
+    bring(f, a, &none, outs, n);
+    return f;
+  }
+  lw_comp *body = lw_fusion_body(a);
+  lw_inst *root = body->root;
   lw_inst_set_comp(f, LW_ATTR_CALLS, body);
-  sink_users(a, b);
-  lw_inst_move_before(f, b);
-  lw_map inside = {0};
-  bring(f, a, &inside, outs, &na);
+  for (int32_t k = 0; k < a->n_operands; k++)
+    lw_inst_append_operand(f, lw_inst_operand(a, k));
+  *n = 1;
+  outs[0] = root;
+  if (root->opcode == LW_OP_TUPLE) {
+    *n = root->n_operands;
+    for (int32_t k = 0; k < *n; k++) outs[k] = lw_inst_operand(root, k);
+    lw_inst_set_root(body, outs[0]);
+    lw_inst_remove(root);
+  } else if (lw_shape_is_tuple(root->shape)) {
+    *n = elements_of(body, root, outs);
+  }
+  return f;
+}
+
+/* What b calls a's values, inside. */
+static void name_inside(const lw_inst *b, lw_inst *a, lw_inst **outs,
+                        lw_map *inside) {
   for (int32_t k = 0; k < b->n_operands; k++) {
     lw_inst *def = lw_inst_operand(b, k);
     const lw_inst *r = read_from(a, def);
-    if (r) lw_map_set_ptr(&inside, def,
-                          outs[r == a ? 0 : lw_inst_i64(r, LW_ATTR_INDEX, 0)]);
+    if (r)
+      lw_map_set_ptr(inside, def,
+                     outs[r == a ? 0 : lw_inst_i64(r, LW_ATTR_INDEX, 0)]);
   }
+}
+
+lw_inst *lw_fusion_join(lw_inst *a, lw_inst *b, const char *name) {
+  lw_module *m = a->parent->module;
+  int32_t na = output_count(a), nb = output_count(b);
+  lw_inst **outs = LW_NEW_ARRAY(m->arena, lw_inst *, na + nb);
+  const lw_shape **shapes = LW_NEW_ARRAY(m->arena, const lw_shape *, na + nb);
+  sink_users(a, b);
+  lw_inst *f = start_join(a, name, outs, &na);
+  lw_comp *body = lw_fusion_body(f);
+  lw_inst_move_before(f, b);
+  lw_map inside = {0};
+  name_inside(b, a, outs, &inside);
   bring(f, b, &inside, outs + na, &nb);
   lw_map_free(&inside);
-  const lw_shape **shapes = LW_NEW_ARRAY(m->arena, const lw_shape *, na + nb);
   for (int32_t k = 0; k < na + nb; k++) shapes[k] = outs[k]->shape;
   f->shape = lw_shape_tuple(m->ctx, na + nb, shapes);
   body->root = lw_inst_new(body, LW_OP_TUPLE, f->shape, NULL, na + nb, outs);

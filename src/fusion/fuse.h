@@ -31,9 +31,9 @@ lw_inst *lw_fusion_take(lw_inst *fusion, lw_inst *producer);
 int32_t lw_fusion_slot(const lw_inst *fusion, const lw_inst *def);
 
 /* Makes one fusion of two that do not depend on each other's results except
- * b reading a's (then a's root takes the place of b's parameter): outputs are a's
- * then b's, a tuple; users read them through get-tuple-elements. At least one
- * side is a fusion; both in one computation, b not reachable from a except
+ * b reading a's (then a's root takes the place of b's parameter): outputs are
+ * a's then b's, a tuple; users read them through get-tuple-elements. At least
+ * one side is a fusion; both in one computation, b not reachable from a except
  * directly. Returns the new fusion. */
 lw_inst *lw_fusion_join(lw_inst *a, lw_inst *b, const char *name);
 

@@ -1,13 +1,13 @@
 /* fusion: what jaxlib 0.10.2's XLA:CPU pass of this name does.
  *
  * Instruction fusion works on edges. A queue holds a computation's instructions
- * in reverse post order, so that consumers come before their producers. For each
- * consumer its operands are tried, nearest first (highest post-order position);
- * the first that both gates allow is taken into the consumer: the consumer
- * becomes a fusion (or is one), the producer is cloned into it, and the fusion
- * goes back on the queue, to be tried with its new operands next. A producer
- * with other readers stays for them: that is duplication, and the rules in
- * xla_rules.c say when it is allowed.
+ * in reverse post order, so that consumers come before their producers. For
+ * each consumer its operands are tried, nearest first (highest post-order
+ * position); the first that both gates allow is taken into the consumer: the
+ * consumer becomes a fusion (or is one), the producer is cloned into it, and
+ * the fusion goes back on the queue, to be tried with its new operands next. A
+ * producer with other readers stays for them: that is duplication, and the
+ * rules in xla_rules.c say when it is allowed.
  *
  * Names, operand order and the kind of each fusion follow XLA, so that the
  * result can be compared with XLA's own, instruction by instruction.
@@ -81,9 +81,9 @@ static lw_inst *fuse(run *r, lw_inst *producer, lw_inst *consumer) {
                             : LW_FUSION_LOOP;
   lw_inst *f = consumer;
   if (!lw_inst_is_fusion(consumer)) {
-    const char *name = lw_arena_printf(
-        r->env->scratch, "%s_%s_fusion", lw_opcode_name(producer->opcode),
-        lw_opcode_name(consumer->opcode));
+    const char *name = lw_arena_printf(r->env->scratch, "%s_%s_fusion",
+                                       lw_opcode_name(producer->opcode),
+                                       lw_opcode_name(consumer->opcode));
     xla_rules_forget(r->rules, consumer);
     f = lw_fusion_new(consumer, kind, name, "fused_computation");
     xla_rules_created(r->rules, f);

@@ -4,11 +4,11 @@
 
 #include "passes/pass.h"
 
-extern const lw_pass lw_pass_fusion;             /* --fusion=xla */
-extern const lw_pass lw_pass_priority_fusion;    /* --fusion=priority: first */
-extern const lw_pass lw_pass_instruction_fusion; /* second */
+extern const lw_pass lw_pass_fusion;              /* --fusion=xla */
+extern const lw_pass lw_pass_priority_fusion;     /* --fusion=priority: first */
+extern const lw_pass lw_pass_instruction_fusion;  /* second */
 extern const lw_pass lw_pass_multi_output_fusion; /* third */
-extern const lw_pass lw_pass_fusion_wrapper;     /* last, always */
+extern const lw_pass lw_pass_fusion_wrapper;      /* last, always */
 
 /* All of them, in the order above. */
 const lw_pass *const *lw_fusion_passes(int *n);

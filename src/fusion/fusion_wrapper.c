@@ -4,9 +4,9 @@
  * The plan and the code generator then see four kinds of thing only: fusions,
  * library ops, control flow, and names for memory (parameters, constants,
  * tuples). `--fusion=none` is this pass alone, so fused and unfused code go
- * through the same emitter. A reshape that is left only gives the same bytes other
- * dims: it becomes a bitcast, which is a name. Constants that a kernel can hold
- * as immediates go inside.
+ * through the same emitter. A reshape that is left only gives the same bytes
+ * other dims: it becomes a bitcast, which is a name. Constants that a kernel
+ * can hold as immediates go inside.
  */
 #include "fusion/fuse.h"
 #include "fusion/fusion.h"
@@ -15,7 +15,8 @@
 /* What stays as it is: memory's names, control flow, library calls, and what
  * talks to other devices or the host. */
 static bool stays(const lw_inst *i) {
-  if (lw_opcode_table[i->opcode].flags & (LW_OPF_COLL | LW_OPF_ASYNC)) return true;
+  if (lw_opcode_table[i->opcode].flags & (LW_OPF_COLL | LW_OPF_ASYNC))
+    return true;
   switch ((int)i->opcode) {
     case LW_OP_PARAMETER:
     case LW_OP_CONSTANT:

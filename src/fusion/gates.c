@@ -50,7 +50,8 @@ static const lw_inst *through_bitcasts(const lw_inst *i) {
 
 /* The operand slot that output k of an instruction may be written over, or -1.
  * root receives the updating instruction. */
-static int32_t in_place_slot(const lw_inst *i, int32_t k, const lw_inst **root) {
+static int32_t in_place_slot(const lw_inst *i, int32_t k,
+                             const lw_inst **root) {
   *root = i;
   if (i->opcode == LW_OP_DYNAMIC_UPDATE_SLICE) return k == 0 ? 0 : -1;
   if (i->opcode == LW_OP_SCATTER) return k < (i->n_operands - 1) / 2 ? k : -1;
@@ -64,7 +65,8 @@ static int32_t in_place_slot(const lw_inst *i, int32_t k, const lw_inst **root) 
   if (!out) return -1;
   out = through_bitcasts(out);
   const lw_inst *inner;
-  int32_t slot = out->opcode == LW_OP_FUSION ? -1 : in_place_slot(out, 0, &inner);
+  int32_t slot =
+      out->opcode == LW_OP_FUSION ? -1 : in_place_slot(out, 0, &inner);
   if (slot < 0) return -1;
   *root = out;
   const lw_inst *in = through_bitcasts(lw_inst_operand(out, slot));
@@ -73,7 +75,8 @@ static int32_t in_place_slot(const lw_inst *i, int32_t k, const lw_inst **root) 
 
 static int32_t output_count(const lw_inst *i) {
   if (i->opcode == LW_OP_SCATTER) return (i->n_operands - 1) / 2;
-  if (i->opcode == LW_OP_FUSION && lw_fusion_body(i)->root->opcode == LW_OP_TUPLE)
+  if (i->opcode == LW_OP_FUSION &&
+      lw_fusion_body(i)->root->opcode == LW_OP_TUPLE)
     return lw_fusion_body(i)->root->n_operands;
   return 1;
 }
@@ -125,7 +128,8 @@ static bool moved_use(const lw_inst *from, const lw_inst *root) {
 }
 
 static bool constant_value(const lw_inst *i, int64_t *v) {
-  if (i->opcode != LW_OP_CONSTANT || !lw_prim_is_int(i->shape->type)) return false;
+  if (i->opcode != LW_OP_CONSTANT || !lw_prim_is_int(i->shape->type))
+    return false;
   *v = lw_literal_get_int(lw_inst_literal(i), 0);
   return true;
 }
@@ -158,11 +162,12 @@ static bool slice_matches(const lw_inst *s, const lw_inst *update) {
 }
 
 /* The producer reads, in the buffer, exactly the window that is written. */
-static bool reads_the_window(const lw_inst *producer_op, const lw_inst *consumer,
-                             const lw_inst *update) {
+static bool reads_the_window(const lw_inst *producer_op,
+                             const lw_inst *consumer, const lw_inst *update) {
   const lw_shape *window = lw_inst_operand(update, 1)->shape;
   if (!lw_shape_same_dims(producer_op->shape, window)) return false;
-  if (producer_op->opcode == LW_OP_SLICE) return slice_matches(producer_op, update);
+  if (producer_op->opcode == LW_OP_SLICE)
+    return slice_matches(producer_op, update);
   if (producer_op->opcode != LW_OP_DYNAMIC_SLICE) return false;
   if (producer_op->n_operands - 1 != update->n_operands - 2) return false;
   for (int32_t d = 0; d < producer_op->n_operands - 1; d++)

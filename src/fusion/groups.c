@@ -24,7 +24,8 @@ static double elements_of(const lw_inst *i) {
 /* Reads its operand at its own element number: elementwise, what changes dims
  * only, and whatever has but one element on both sides. */
 static bool same_element(const lw_inst *i, int32_t slot) {
-  int64_t mine = i->shape->elements, its = lw_inst_operand(i, slot)->shape->elements;
+  int64_t mine = i->shape->elements,
+          its = lw_inst_operand(i, slot)->shape->elements;
   if (mine == 1 && its == 1 && lw_shape_is_array(i->shape)) return true;
   if (mine != its) return false;
   switch ((int)i->opcode) {
@@ -227,8 +228,8 @@ static void add_reader(const lw_groups *g, const lw_group *k, lw_group_node *n,
       add_class(n, r->cls[c]);
   else
     add_class(n, r->pos);
-  bool tile = leading_points(g->insts[k->root]->shape, n->align) >=
-              LW_LEAST_POINTS;
+  bool tile =
+      leading_points(g->insts[k->root]->shape, n->align) >= LW_LEAST_POINTS;
   if (n->n_cls == classes || (tile && classes > 0)) {
     n->evals = fmax(n->evals, evals);
     n->count = fmax(n->count, tile ? 1 : r->count);
@@ -411,7 +412,8 @@ static bool is_small_with(const lw_groups *g, const lw_group *k,
 }
 
 /* Compute grows by the producer's, times how often it is needed here; its value
- * is no longer read, what it reads is, unless it is read or computed already. */
+ * is no longer read, what it reads is, unless it is read or computed already.
+ */
 double lw_group_ns_with(const lw_groups *g, const lw_group *k,
                         const lw_group *producer) {
   const lw_group_node *n = lw_group_node_of(k, producer->root);
@@ -436,9 +438,7 @@ double lw_group_ns_with(const lw_groups *g, const lw_group *k,
 
 /* ---- merging ---- */
 
-static int by_pos_down(const void *a, const void *b) {
-  return by_value(b, a);
-}
+static int by_pos_down(const void *a, const void *b) { return by_value(b, a); }
 
 static void merge_into(lw_groups *g, lw_group *k, const lw_group *p) {
   int32_t n = (int32_t)p->nodes.len;
@@ -458,7 +458,8 @@ static void merge_into(lw_groups *g, lw_group *k, const lw_group *p) {
       place_more(g, k, node, p);
     else
       place_node(g, k, node);
-    if (small) node->evals = fmin(node->evals, elements_of(g->insts[node->pos]));
+    if (small)
+      node->evals = fmin(node->evals, elements_of(g->insts[node->pos]));
     count_node(g, k, node, 1);
     if (!known && !node->inside) lw_vec_push(&g->readers[node->pos], k->root);
   }
@@ -495,9 +496,10 @@ static bool build_one(lw_groups *g, lw_group *k) {
     if (k->nodes.data[j].inside && k->nodes.data[j].pos != k->root)
       order[n++] = k->nodes.data[j].pos;
   qsort(order, (size_t)n, sizeof *order, by_pos_down);
-  const char *name = lw_arena_printf(
-      g->arena, "%s%s%s_fusion", n ? lw_opcode_name(g->insts[order[0]]->opcode) : "",
-      n ? "_" : "", lw_opcode_name(root->opcode));
+  const char *name =
+      lw_arena_printf(g->arena, "%s%s%s_fusion",
+                      n ? lw_opcode_name(g->insts[order[0]]->opcode) : "",
+                      n ? "_" : "", lw_opcode_name(root->opcode));
   lw_fusion_kind kind = k->n_reduces ? LW_FUSION_INPUT : LW_FUSION_LOOP;
   lw_inst *f = lw_fusion_new(root, kind, name, "fused_computation");
   for (int32_t j = 0; j < n; j++)

@@ -17,14 +17,14 @@
 enum { LW_CLASS_ROOT = -1, LW_MAX_CLASSES = 16, LW_LEAST_POINTS = 8 };
 
 typedef struct {
-  int32_t pos;     /* of the instruction */
-  bool inside;     /* computed here; else read from memory */
-  int32_t n_cls;   /* LW_MAX_CLASSES + 1: too many */
+  int32_t pos;                 /* of the instruction */
+  bool inside;                 /* computed here; else read from memory */
+  int32_t n_cls;               /* LW_MAX_CLASSES + 1: too many */
   int32_t cls[LW_MAX_CLASSES]; /* sorted: positions of those that make an index
                                   of their own, or LW_CLASS_ROOT */
-  int32_t align;   /* leading dims whose index is the kernel's own */
-  double count;    /* times it is emitted */
-  double evals;    /* elements computed, or read, in all */
+  int32_t align; /* leading dims whose index is the kernel's own */
+  double count;  /* times it is emitted */
+  double evals;  /* elements computed, or read, in all */
 } lw_group_node;
 
 typedef struct {
@@ -32,11 +32,11 @@ typedef struct {
   LW_VEC(lw_group_node) nodes;
   lw_map index; /* position -> node + 1 */
   int32_t n_inside, n_read, n_reduces;
-  int32_t n_lone; /* stages that share a kernel only when it is small */
+  int32_t n_lone;    /* stages that share a kernel only when it is small */
   int32_t tile_dims; /* leading dims along which every reduce inside can be cut
                         together with its readers */
-  double code;  /* emitted operations */
-  double words; /* 4-byte words of the root and of what it reads */
+  double code;       /* emitted operations */
+  double words;      /* 4-byte words of the root and of what it reads */
   lw_cost cost;
 } lw_group;
 
@@ -52,10 +52,9 @@ typedef struct {
   int32_t *pos;      /* by instruction id; -1: not of this computation */
   lw_group **groups; /* by position; NULL: inline, or no kernel of ours */
   bool *is_inline;
-  uint8_t *pinned; /* by id: control edges */
+  uint8_t *pinned;            /* by id: control edges */
   lw_groups_readers *readers; /* by position: roots that may read it */
 } lw_groups;
-
 
 lw_groups *lw_groups_new(lw_comp *c, const lw_target *t, double small_work,
                          lw_arena *a);
@@ -68,8 +67,8 @@ lw_group_node *lw_group_node_of(const lw_group *k, int32_t pos);
 double lw_group_ns(const lw_groups *g, const lw_group *k);
 double lw_group_ns_with(const lw_groups *g, const lw_group *k,
                         const lw_group *producer);
-/* Points of the outer loop of k's kernel with a group inside that holds reduces,
- * read as node n says; 1: they do not share any. */
+/* Points of the outer loop of k's kernel with a group inside that holds
+ * reduces, read as node n says; 1: they do not share any. */
 double lw_group_points_with(const lw_groups *g, const lw_group *k,
                             const lw_group *producer);
 /* Simple operations and words moved, together: below small_work a kernel runs

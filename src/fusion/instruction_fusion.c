@@ -95,10 +95,10 @@ static lw_inst *take(run *r, lw_inst *producer, lw_inst *consumer) {
     const char *name = lw_arena_printf(r->env->scratch, "%s_%s_fusion",
                                        lw_opcode_name(producer->opcode),
                                        lw_opcode_name(consumer->opcode));
-    f = lw_fusion_new(consumer,
-                      consumer->opcode == LW_OP_REDUCE ? LW_FUSION_INPUT
-                                                       : LW_FUSION_LOOP,
-                      name, "fused_computation");
+    f = lw_fusion_new(
+        consumer,
+        consumer->opcode == LW_OP_REDUCE ? LW_FUSION_INPUT : LW_FUSION_LOOP,
+        name, "fused_computation");
   }
   lw_fusion_take(f, producer);
   for (int32_t k = 0; k < f->n_operands; k++)
@@ -137,7 +137,8 @@ static bool fuse_computation(run *r, lw_comp *c) {
   r->n_ids = c->module->n_inst_ids;
   for (lw_inst *i = c->last, *prev; i; i = prev) {
     prev = i->prev;
-    if (i->n_operands && i->opcode != LW_OP_TUPLE) changed |= try_operands(r, i);
+    if (i->n_operands && i->opcode != LW_OP_TUPLE)
+      changed |= try_operands(r, i);
   }
   if (changed) remove_dead(c);
   return changed;
@@ -154,5 +155,5 @@ static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
 }
 
 const lw_pass lw_pass_instruction_fusion = {
-    "instruction-fusion",
-    "computes again what is cheaper computed than read", NULL, run_pass};
+    "instruction-fusion", "computes again what is cheaper computed than read",
+    NULL, run_pass};

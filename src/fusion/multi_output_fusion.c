@@ -7,8 +7,8 @@
  * is of this form).
  *
  * Legal when the result is one loop: both run over the same space. A loop's
- * space is its elements; a reduce's is its result's elements, each with a run of
- * folded ones; a loop over a row reduce's operand fits it (the rows are its
+ * space is its elements; a reduce's is its result's elements, each with a run
+ * of folded ones; a loop over a row reduce's operand fits it (the rows are its
  * outer loop). The producer's value must be read at the kernel's own element,
  * and no path may lead from the first to the second through a third kernel: it
  * would have to run in between.
@@ -23,7 +23,12 @@
 #include "fusion/fusion.h"
 #include "fusion/groups.h"
 
-enum { MAX_BUFFERS = 256, MAX_OPS = 500, MAX_BACK = 24, SERIAL_ELEMENTS = 4096 };
+enum {
+  MAX_BUFFERS = 256,
+  MAX_OPS = 500,
+  MAX_BACK = 24,
+  SERIAL_ELEMENTS = 4096
+};
 
 /* The space of a kernel. points == 0: not one of ours. */
 typedef struct {
@@ -38,6 +43,7 @@ typedef struct {
   lw_comp *comp;
   LW_VEC(uint32_t) order; /* by id: position in the list + 1; 0: elsewhere */
   LW_VEC(uint64_t) stamp; /* by id: search that saw it */
+  LW_VEC(space) spaces;   /* by id; points < 0: not asked yet */
   uint64_t search;
   bool changed;
 } run;
@@ -55,11 +61,10 @@ static bool is_row_reduce(const lw_inst *r) {
 
 static space space_of_op(const lw_inst *i) {
   if (i->opcode == LW_OP_REDUCE)
-    return (space){(double)lw_shape_leaf(i->shape, 0)->elements,
-                   is_row_reduce(i)
-                       ? (double)lw_inst_operand(i, 0)->shape->elements
-                       : 0,
-                   true, lw_shape_leaf(i->shape, 0)};
+    return (space){
+        (double)lw_shape_leaf(i->shape, 0)->elements,
+        is_row_reduce(i) ? (double)lw_inst_operand(i, 0)->shape->elements : 0,
+        true, lw_shape_leaf(i->shape, 0)};
   if (i->opcode == LW_OP_DYNAMIC_UPDATE_SLICE || i->opcode == LW_OP_CONSTANT ||
       i->opcode == LW_OP_BITCAST || i->opcode == LW_OP_RESHAPE ||
       !lw_inst_is_loop(i))
@@ -68,8 +73,7 @@ static space space_of_op(const lw_inst *i) {
 }
 
 /* Outputs of one fusion agree already: the smallest, and any reduce, tell. */
-static space space_of(const lw_inst *i) {
-  if (!lw_inst_is_fusion(i)) return space_of_op(i);
+static space space_of_fusion(const lw_inst *i) {
   if (lw_inst_i64(i, LW_ATTR_KIND, 0) == LW_FUSION_CUSTOM) return (space){0};
   const lw_inst *root = lw_fusion_body(i)->root;
   space s = {0};
@@ -102,6 +106,19 @@ static space space_of(const lw_inst *i) {
   return s;
 }
 
+/* Asked often: kept by id. */
+static space space_of(run *r, const lw_inst *i) {
+  size_t id = (size_t)i->id;
+  if (!lw_inst_is_fusion(i)) return space_of_op(i);
+  if (id >= r->spaces.len) {
+    lw_vec_reserve(&r->spaces, id + 1);
+    while (r->spaces.len <= id)
+      r->spaces.data[r->spaces.len++] = (space){.points = -1};
+  }
+  if (r->spaces.data[id].points < 0) r->spaces.data[id] = space_of_fusion(i);
+  return r->spaces.data[id];
+}
+
 /* Rows few and long leave cores idle: a loop that could be cut anywhere must
  * not be tied to them. */
 static bool rows_are_enough(const run *r, space reduce) {
@@ -124,10 +141,11 @@ static bool cut_alike(space a, space b) {
 
 static bool same_space(const run *r, space a, space b) {
   if (a.points <= 0 || b.points <= 0 || !cut_alike(a, b)) return false;
-  if (a.points == b.points) return a.reduces == b.reduces ||
-                                   rows_are_enough(r, a.reduces ? a : b);
+  if (a.points == b.points)
+    return a.reduces == b.reduces || rows_are_enough(r, a.reduces ? a : b);
   if (b.reduces) return a.points == b.wide && rows_are_enough(r, b);
-  if (a.reduces && !b.reduces) return b.points == a.wide && rows_are_enough(r, a);
+  if (a.reduces && !b.reduces)
+    return b.points == a.wide && rows_are_enough(r, a);
   return false;
 }
 
@@ -188,8 +206,8 @@ static uint32_t at(const run *r, const lw_inst *i) {
 
 /* i is an element of a's result, or a. */
 static bool belongs_to(const lw_inst *i, const lw_inst *a) {
-  return i == a || (i->opcode == LW_OP_GET_TUPLE_ELEMENT &&
-                    lw_inst_operand(i, 0) == a);
+  return i == a ||
+         (i->opcode == LW_OP_GET_TUPLE_ELEMENT && lw_inst_operand(i, 0) == a);
 }
 
 /* A path from a to b that does not go straight from a's result into b. */
@@ -232,13 +250,13 @@ static int32_t op_count(const lw_inst *i) {
 static lw_verdict fusibility(run *r, lw_inst *a, lw_inst *b) {
   if (a->n_control_preds || b->n_control_preds)
     return lw_verdict_no(LW_REASON_CONTROL_EDGE);
-  if (!same_space(r, space_of(a), space_of(b)))
+  if (!same_space(r, space_of(r, a), space_of(r, b)))
     return lw_verdict_no(LW_REASON_SPACES_DIFFER);
   for (int32_t k = 0; k < b->n_operands; k++) {
     lw_inst *def = lw_inst_operand(b, k);
     if (!belongs_to(def, a)) continue;
-    if (space_of(a).reduces && !space_of(b).reduces &&
-        space_of(a).points != space_of(b).points)
+    if (space_of(r, a).reduces && !space_of(r, b).reduces &&
+        space_of(r, a).points != space_of(r, b).points)
       return lw_verdict_no(LW_REASON_REDUCE_READ_MOVED);
     if (!consumer_reads_own(b, def))
       return lw_verdict_no(LW_REASON_SPACES_DIFFER);
@@ -314,8 +332,8 @@ static void drop_dead_outputs(lw_inst *f) {
 
 static lw_inst *join(run *r, lw_inst *a, lw_inst *b) {
   lw_inst *f = lw_fusion_join(a, b, "multi_output_fusion");
-  if (space_of(f).reduces) lw_inst_set_i64(f, LW_ATTR_KIND, LW_FUSION_INPUT);
   drop_dead_outputs(f);
+  if (space_of(r, f).reduces) lw_inst_set_i64(f, LW_ATTR_KIND, LW_FUSION_INPUT);
   number(r);
   r->changed = true;
   lw_pass_count(r->env, "joined", 1);
@@ -330,7 +348,7 @@ static int32_t kernels_reading(run *r, const lw_inst *def, lw_inst ***out) {
   int32_t n = 0;
   for (const lw_use *u = def->uses; u; u = u->next) {
     lw_inst *i = u->user;
-    if (space_of(i).points <= 0) continue;
+    if (space_of(r, i).points <= 0) continue;
     int32_t k = n;
     bool twice = false;
     for (int32_t j = 0; j < n; j++) twice |= v[j] == i;
@@ -349,7 +367,7 @@ static bool join_siblings(run *r, const lw_inst *def) {
   int32_t n = kernels_reading(r, def, &v);
   for (int32_t b = 1; b < n; b++)
     for (int32_t a = b; a-- > 0 && b - a <= MAX_BACK;) {
-      if (!same_space(r, space_of(v[a]), space_of(v[b]))) continue;
+      if (!same_space(r, space_of(r, v[a]), space_of(r, v[b]))) continue;
       if (reads_result_of(v[b], v[a])) continue; /* the other form's */
       if (!ask(r, v[a], v[b])) continue;
       if (!lw_pass_fuel(r->env)) return false;
@@ -361,14 +379,14 @@ static bool join_siblings(run *r, const lw_inst *def) {
 
 static bool join_consumer(run *r, lw_inst *a) {
   lw_inst **v;
-  if (space_of(a).points <= 0) return false;
+  if (space_of(r, a).points <= 0) return false;
   for (const lw_use *u = a->uses; u; u = u->next) {
     const lw_inst *def = a;
     if (lw_shape_is_tuple(a->shape)) def = u->user;
     if (!belongs_to(def, a)) continue;
     int32_t n = kernels_reading(r, def, &v);
     for (int32_t k = 0; k < n; k++) {
-      if (!same_space(r, space_of(a), space_of(v[k])) || !ask(r, a, v[k]))
+      if (!same_space(r, space_of(r, a), space_of(r, v[k])) || !ask(r, a, v[k]))
         continue;
       if (!lw_pass_fuel(r->env)) return false;
       (void)join(r, a, v[k]);
@@ -401,6 +419,7 @@ static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
     fuse_computation(&r);
     lw_vec_free(&r.order);
     lw_vec_free(&r.stamp);
+    lw_vec_free(&r.spaces);
     *changed |= r.changed;
   }
   return NULL;

@@ -91,8 +91,7 @@ static lw_verdict edges_allow(const run *r, int32_t pos, const lw_inst **user) {
     *user = u->user;
     if (g->pinned[p->id] || g->pinned[u->user->id])
       return lw_verdict_no(LW_REASON_CONTROL_EDGE);
-    lw_fusible f =
-        g->target->backend->is_fusible(p, u->user, g->target);
+    lw_fusible f = g->target->backend->is_fusible(p, u->user, g->target);
     if (!f.yes) return lw_verdict_no(f.reason);
   }
   if (lw_inst_is_root(p)) return lw_verdict_no(LW_REASON_PRODUCER_IS_ROOT);
@@ -181,14 +180,16 @@ static void note_refusal(run *r, int32_t pos, const lw_inst *consumer,
                          lw_verdict v) {
   if (r->last_reason[pos] == v.reason + 1) return;
   r->last_reason[pos] = (uint16_t)(v.reason + 1);
-  lw_gate_record(r->env->trace, "priority-fusion", r->g->insts[pos], consumer, v);
+  lw_gate_record(r->env->trace, "priority-fusion", r->g->insts[pos], consumer,
+                 v);
 }
 
 /* May the value be inline in all its readers? readers: how many. */
 static bool fusibility(run *r, int32_t pos, int32_t *n_readers) {
   lw_groups *g = r->g;
   const lw_inst *user = g->insts[pos];
-  if (!g->groups[pos] || g->is_inline[pos] || !g->insts[pos]->n_uses) return false;
+  if (!g->groups[pos] || g->is_inline[pos] || !g->insts[pos]->n_uses)
+    return false;
   lw_verdict v = edges_allow(r, pos, &user);
   if (v.yes) {
     *n_readers = lw_groups_readers_of(g, pos, r->readers, g->n);
@@ -223,12 +224,12 @@ static lw_verdict profitability(const run *r, int32_t pos, int32_t n_readers) {
     const lw_group_node *n = lw_group_node_of(g->groups[r->readers[0]], pos);
     if (n->evals > (double)g->insts[pos]->shape->elements)
       v.reason = LW_REASON_RECOMPUTE_LOSES;
-    v.flip = lw_arena_printf(r->env->scratch,
-                             "a launch that costs %.0f ns more, or a slower memory",
-                             -v.saved_ns / n_readers + 1);
+    v.flip = lw_arena_printf(
+        r->env->scratch, "a launch that costs %.0f ns more, or a slower memory",
+        -v.saved_ns / n_readers + 1);
   } else {
-    v.flip = lw_arena_printf(r->env->scratch, "a saving below %.0f ns",
-                             v.threshold);
+    v.flip =
+        lw_arena_printf(r->env->scratch, "a saving below %.0f ns", v.threshold);
   }
   return v;
 }
@@ -302,9 +303,9 @@ static void fuse_all(run *r) {
 
 static bool fuse_computation(lw_comp *c, lw_pass_env *env) {
   const char *small = lw_pass_option_value(env, "small-work");
-  run r = {.env = env,
-           .g = lw_groups_new(c, env->target, strtod(small, NULL),
-                              env->scratch)};
+  run r = {
+      .env = env,
+      .g = lw_groups_new(c, env->target, strtod(small, NULL), env->scratch)};
   r.stamp = LW_NEW_ARRAY(env->scratch, uint32_t, r.g->n + 1);
   r.last_reason = LW_NEW_ARRAY(env->scratch, uint16_t, r.g->n + 1);
   r.readers = LW_NEW_ARRAY(env->scratch, int32_t, r.g->n + 1);

@@ -9,8 +9,8 @@
  *
  * Two questions need memory of how a fusion was built. `reused`: is an operand
  * read several times for one output element. `indexing users`: the instructions
- * that compute an index of their own for an operand; the sum of their own counts
- * says how often the operand's code would be emitted.
+ * that compute an index of their own for an operand; the sum of their own
+ * counts says how often the operand's code would be emitted.
  */
 #include "fusion/xla_rules.h"
 
@@ -44,8 +44,7 @@ xla_rules *xla_rules_new(lw_arena *a) {
 void xla_rules_free(xla_rules *x) {
   for (size_t k = 0; k < x->fusions.len; k++) {
     fusion_info *f = (fusion_info *)(uintptr_t)x->fusions.values[k];
-    for (size_t j = 0; j < f->operands.len; j++)
-{
+    for (size_t j = 0; j < f->operands.len; j++) {
       operand_use *u = (operand_use *)(uintptr_t)f->operands.values[j];
       if (u) lw_vec_free(&u->users);
     }
@@ -100,14 +99,15 @@ static bool is_loop_fusible(const lw_inst *i) {
 }
 
 static bool is_scalar_like(const lw_inst *i) {
-  if (i->opcode == LW_OP_CONSTANT) return lw_shape_is_effective_scalar(i->shape);
-  return i->opcode == LW_OP_BROADCAST &&
-         is_scalar_like(lw_inst_operand(i, 0));
+  if (i->opcode == LW_OP_CONSTANT)
+    return lw_shape_is_effective_scalar(i->shape);
+  return i->opcode == LW_OP_BROADCAST && is_scalar_like(lw_inst_operand(i, 0));
 }
 
 /* The CPU pass looks at the dividend here (reference 1.26); kept. */
 static bool cheap_division(const lw_inst *i) {
-  return lw_prim_is_int(i->shape->type) && is_scalar_like(lw_inst_operand(i, 0));
+  return lw_prim_is_int(i->shape->type) &&
+         is_scalar_like(lw_inst_operand(i, 0));
 }
 
 static bool is_expensive(const lw_inst *i) {
@@ -201,7 +201,8 @@ static bool reuses_operand(const lw_inst *i, int32_t k) {
     case LW_OP_DYNAMIC_UPDATE_SLICE:
       return k > 1;
     case LW_OP_DOT:
-      return !(i->shape->rank <= 1 && lw_inst_operand(i, 1 - k)->shape->rank <= 1);
+      return !(i->shape->rank <= 1 &&
+               lw_inst_operand(i, 1 - k)->shape->rank <= 1);
     default:
       return !lw_inst_is_elementwise(i);
   }
@@ -210,8 +211,8 @@ static bool reuses_operand(const lw_inst *i, int32_t k) {
 static bool same_index(const lw_inst *reader, const lw_shape *s) {
   const lw_shape *r = reader->shape;
   return reader->opcode == LW_OP_TRANSPOSE ||
-         (lw_shape_is_array(r) && lw_shape_is_array(s) && r->layout == s->layout &&
-          lw_shape_same_dims(r, s));
+         (lw_shape_is_array(r) && lw_shape_is_array(s) &&
+          r->layout == s->layout && lw_shape_same_dims(r, s));
 }
 
 static bool can_output_fuse(const lw_inst *dot) {
@@ -291,7 +292,8 @@ void xla_rules_created(xla_rules *x, const lw_inst *fusion) {
   f->n_reduces = root->opcode == LW_OP_REDUCE;
   for (int32_t k = 0; k < root->n_operands; k++) {
     const lw_inst *p = lw_inst_operand(root, k);
-    const lw_inst *def = lw_inst_operand(fusion, (int32_t)lw_inst_param_number(p));
+    const lw_inst *def =
+        lw_inst_operand(fusion, (int32_t)lw_inst_param_number(p));
     operand_use *u = use_of(x, f, def);
     u->reused |= reuses_operand(root, k);
     add_user(u, same_index(root, def->shape) ? fusion : root);
@@ -418,7 +420,8 @@ lw_verdict xla_fusibility(void *rules, const lw_inst *consumer, int32_t slot) {
 static bool always_duplicable(const lw_inst *i) {
   if (i->opcode == LW_OP_BROADCAST) return true;
   return i->opcode == LW_OP_CONVERT &&
-         lw_shape_bytes(lw_inst_operand(i, 0)->shape) < lw_shape_bytes(i->shape);
+         lw_shape_bytes(lw_inst_operand(i, 0)->shape) <
+             lw_shape_bytes(i->shape);
 }
 
 lw_verdict xla_profitability(void *rules, const lw_inst *consumer,
@@ -556,5 +559,6 @@ void xla_rules_find_unique(xla_rules *x, lw_inst **order, int32_t n,
 }
 
 void xla_rules_forget(xla_rules *x, const lw_inst *i) {
-  if (lw_map_get(&x->unique, (uintptr_t)i)) *lw_map_put(&x->unique, (uintptr_t)i) = 0;
+  if (lw_map_get(&x->unique, (uintptr_t)i))
+    *lw_map_put(&x->unique, (uintptr_t)i) = 0;
 }

@@ -7,14 +7,14 @@
 #include "hlo/hlo.h"
 
 enum {
-  LW_FOLD_LANES = 64,           /* row rule: lane = t mod 64 */
-  LW_FOLD_ROW_BLOCK = 4096,     /* row rule, T > 4096: elements of t a block */
-  LW_FOLD_OUTER_BLOCK = 256,    /* row rule, T <= 4096: o's a block */
-  LW_FOLD_SEQ_BLOCK = 256,      /* column and sequence rules */
-  LW_FOLD_SCAN_BLOCK = 1024,    /* windows that are scans */
-  LW_FOLD_DOT_BLOCK = 256,      /* dots, convolutions */
-  LW_FOLD_SKINNY_LANES = 16,    /* skinny dots */
-  LW_FOLD_SKINNY_BELOW = 4      /* skinny: min(m, n) below this */
+  LW_FOLD_LANES = 64,        /* row rule: lane = t mod 64 */
+  LW_FOLD_ROW_BLOCK = 4096,  /* row rule, T > 4096: elements of t a block */
+  LW_FOLD_OUTER_BLOCK = 256, /* row rule, T <= 4096: o's a block */
+  LW_FOLD_SEQ_BLOCK = 256,   /* column and sequence rules */
+  LW_FOLD_SCAN_BLOCK = 1024, /* windows that are scans */
+  LW_FOLD_DOT_BLOCK = 256,   /* dots, convolutions */
+  LW_FOLD_SKINNY_LANES = 16, /* skinny dots */
+  LW_FOLD_SKINNY_BELOW = 4   /* skinny: min(m, n) below this */
 };
 
 /* "Row rule: one operand, f is a simple binary op, and the last logical dim of
@@ -24,10 +24,10 @@ typedef enum { LW_FOLD_ROW, LW_FOLD_COL, LW_FOLD_SEQ } lw_fold_rule;
 
 typedef struct {
   lw_fold_rule rule;
-  lw_opcode op; /* the simple reducer, LW_OPCODE_COUNT when there is none */
-  int64_t n;    /* elements folded into each output: O * T */
-  int64_t run;  /* T: product of the trailing run of reduced dims (ROW) */
-  int64_t outer; /* O: product of the other reduced dims (ROW); n else */
+  lw_opcode op;    /* the simple reducer, LW_OPCODE_COUNT when there is none */
+  int64_t n;       /* elements folded into each output: O * T */
+  int64_t run;     /* T: product of the trailing run of reduced dims (ROW) */
+  int64_t outer;   /* O: product of the other reduced dims (ROW); n else */
   bool init_first; /* SEQ: block 0 starts from init; else init enters last */
 } lw_fold;
 

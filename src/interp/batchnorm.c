@@ -119,8 +119,8 @@ static void grad(norm *b, lw_val **ops, double eps, lw_val **r) {
   lw_val *d_scale = sum(b, op(b, LW_OP_MULTIPLY, dy, h));
   lw_val *t = op(b, LW_OP_SUBTRACT, dy,
                  spread(b, op(b, LW_OP_DIVIDE, d_offset, count)));
-  lw_val *u = op(b, LW_OP_MULTIPLY, h,
-                 spread(b, op(b, LW_OP_DIVIDE, d_scale, count)));
+  lw_val *u =
+      op(b, LW_OP_MULTIPLY, h, spread(b, op(b, LW_OP_DIVIDE, d_scale, count)));
   lw_val *q = op(b, LW_OP_DIVIDE, ops[1], s);
   r[0] = op(b, LW_OP_MULTIPLY, spread(b, q), op(b, LW_OP_SUBTRACT, t, u));
   r[1] = d_scale;
@@ -131,11 +131,9 @@ static lw_status begin(norm *b, const lw_inst *i, lw_val **ops) {
   b->full = ops[0]->lit.shape;
   b->t = b->full->type;
   b->dim = lw_inst_i64(i, LW_ATTR_FEATURE_INDEX, 0);
-  bool ok = b->dim >= 0 && b->dim < b->full->rank &&
-            lw_prim_is_float(b->t);
-  b->feature = ok ? lw_shape_array(b->e->m->ctx, b->t, 1,
-                                   &b->full->dims[b->dim])
-                  : NULL;
+  bool ok = b->dim >= 0 && b->dim < b->full->rank && lw_prim_is_float(b->t);
+  b->feature =
+      ok ? lw_shape_array(b->e->m->ctx, b->t, 1, &b->full->dims[b->dim]) : NULL;
   for (int32_t k = 1; ok && k < i->n_operands; k++) {
     bool whole = i->opcode == LW_OP_BATCH_NORM_GRAD && k == 4;
     const lw_shape *want = whole ? b->full : b->feature;

@@ -45,9 +45,11 @@ static inline __attribute__((always_inline)) void step_body(
   }
 }
 
-static inline __attribute__((always_inline)) void row_body(
-    lw_acc acc, int64_t k, int64_t n, const void *a, const void *b, void *c,
-    void *s) {
+static inline __attribute__((always_inline)) void row_body(lw_acc acc,
+                                                           int64_t k, int64_t n,
+                                                           const void *a,
+                                                           const void *b,
+                                                           void *c, void *s) {
   size_t size = lw_acc_size(acc);
   memset(s, 0, (size_t)n * size);
   if (k == 0) memset(c, 0, (size_t)n * size);
@@ -62,9 +64,11 @@ static inline __attribute__((always_inline)) void row_body(
 #if HAVE_X86
 /* The same operations where the machine has FMA instructions; elsewhere fma()
  * of the C library gives the same bits. */
-__attribute__((target("avx2,fma"))) static void row_fma(
-    lw_acc acc, int64_t k, int64_t n, const void *a, const void *b, void *c,
-    void *s) {
+__attribute__((target("avx2,fma"))) static void row_fma(lw_acc acc, int64_t k,
+                                                        int64_t n,
+                                                        const void *a,
+                                                        const void *b, void *c,
+                                                        void *s) {
   if (acc == LW_ACC_F32)
     row_body(LW_ACC_F32, k, n, a, b, c, s);
   else if (acc == LW_ACC_F64)
@@ -72,8 +76,10 @@ __attribute__((target("avx2,fma"))) static void row_fma(
   else
     row_body(LW_ACC_INT, k, n, a, b, c, s);
 }
-__attribute__((target("avx2,fma"))) static void step_fma(
-    lw_acc acc, int64_t n, const void *a, const void *b, void *s) {
+__attribute__((target("avx2,fma"))) static void step_fma(lw_acc acc, int64_t n,
+                                                         const void *a,
+                                                         const void *b,
+                                                         void *s) {
   step_body(acc, n, a, b, s);
 }
 static bool has_fma(void) {
@@ -103,8 +109,7 @@ void lw_chain_row(lw_acc acc, int64_t k, int64_t n, const void *a,
   row_body(acc, k, n, a, b, c, s);
 }
 
-void lw_chain_end_block(lw_acc acc, int64_t n, bool first, void *s,
-                        void *sum) {
+void lw_chain_end_block(lw_acc acc, int64_t n, bool first, void *s, void *sum) {
   size_t bytes = (size_t)n * lw_acc_size(acc);
   if (first)
     memcpy(sum, s, bytes);
@@ -217,9 +222,9 @@ static void store_complex(lw_acc acc, const void *re, const void *im,
                                    : ((const double *)p)[k];
       lw_literal_set_f64(&out->lit, k, part, v);
     }
-  canonical(lw_prim_part(out->lit.shape->type) == LW_F32 ? LW_ACC_F32
-                                                         : LW_ACC_F64,
-            2 * lw_elems(out), out->lit.data);
+  canonical(
+      lw_prim_part(out->lit.shape->type) == LW_F32 ? LW_ACC_F32 : LW_ACC_F64,
+      2 * lw_elems(out), out->lit.data);
 }
 
 lw_status lw_acc_store(lw_eval *e, lw_acc acc, const void *re, const void *im,

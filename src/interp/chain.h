@@ -12,8 +12,8 @@ typedef enum { LW_ACC_F32, LW_ACC_F64, LW_ACC_INT } lw_acc;
 lw_acc lw_acc_of(lw_prim accumulator);
 size_t lw_acc_size(lw_acc acc);
 /* Complex results need complex operands, integer ones no floats. */
-LW_MUST_USE lw_status lw_acc_check(lw_acc acc, const lw_val *a,
-                                   const lw_val *b, lw_prim result);
+LW_MUST_USE lw_status lw_acc_check(lw_acc acc, const lw_val *a, const lw_val *b,
+                                   lw_prim result);
 
 /* s[j] = fma(*a, b[j], s[j]) for j in [0, n). */
 void lw_chain_step(lw_acc acc, int64_t n, const void *a, const void *b,

@@ -125,15 +125,16 @@ static void conv_all(const conv *c, const char *x, const char *ker, char *out,
   for (int64_t b = 0; b < c->out_batch; b++) {
     int64_t o[LW_MAX_RANK] = {0}, at = 0;
     do {
-      char *row = out + (size_t)((b * c->out_spatial + at++) *
-                                 c->out_features) * size;
+      char *row =
+          out + (size_t)((b * c->out_spatial + at++) * c->out_features) * size;
       for (int64_t g = 0; g < c->feature_groups * c->batch_groups; g++) {
         int64_t bg = c->batch_groups > 1 ? g : 0;
         int64_t fg = c->batch_groups > 1 ? 0 : g;
         int64_t in_b = bg * c->out_batch + b;
         conv_point(c, o,
                    x + (size_t)(in_b * c->in_spatial * c->in_features +
-                                fg * c->group_in) * size,
+                                fg * c->group_in) *
+                           size,
                    ker + (size_t)(g * c->group_out) * size,
                    row + (size_t)(g * c->group_out) * size, s);
       }
@@ -192,8 +193,7 @@ static lw_status run(const conv *c, lw_val **ops, const int64_t *xp,
 
 /* The result's dims in canonical order, and the way back. */
 static lw_status make_result(conv *c, const lw_inst *i, const int64_t *op,
-                             lw_val **canonical, lw_val **out,
-                             int64_t *back) {
+                             lw_val **canonical, lw_val **out, int64_t *back) {
   int64_t canon[LW_MAX_RANK], dims[LW_MAX_RANK];
   int32_t rank = c->n_spatial + 2;
   canon[0] = c->out_batch;
@@ -203,8 +203,7 @@ static lw_status make_result(conv *c, const lw_inst *i, const int64_t *op,
     back[op[d]] = d;
     dims[op[d]] = canon[d];
   }
-  const lw_shape *s =
-      lw_shape_array(c->e->m->ctx, i->shape->type, rank, canon);
+  const lw_shape *s = lw_shape_array(c->e->m->ctx, i->shape->type, rank, canon);
   LW_TRY(lw_val_new(c->e, s, canonical));
   return lw_val_new(c->e, lw_result_shape(c->e, i->shape, dims), out);
 }
@@ -223,8 +222,7 @@ lw_status lw_eval_convolution(lw_eval *e, const lw_inst *i, lw_val **ops,
   c.n_spatial = l->n_spatial;
   c.feature_groups = lw_inst_i64(i, LW_ATTR_FEATURE_GROUP_COUNT, 1);
   c.batch_groups = lw_inst_i64(i, LW_ATTR_BATCH_GROUP_COUNT, 1);
-  int64_t xp[LW_MAX_RANK], kp[LW_MAX_RANK], op[LW_MAX_RANK],
-      back[LW_MAX_RANK];
+  int64_t xp[LW_MAX_RANK], kp[LW_MAX_RANK], op[LW_MAX_RANK], back[LW_MAX_RANK];
   perm_of(l->n_spatial, l->input_spatial, l->input_batch, l->input_feature,
           false, xp);
   perm_of(l->n_spatial, l->kernel_spatial, l->kernel_input_feature,

@@ -167,11 +167,10 @@ static void ragged_contracting(const dot *d, const ragged *r, const void *a,
       if (len < 0) len = 0;
       if (len > k - start) len = k - start;
       for (int64_t i = 0; i < m; i++)
-        dot_row(d, len,
-                (const char *)a + (size_t)((p * m + i) * k + start) * size,
-                (const char *)b + (size_t)((p * k + start) * n) * size,
-                (char *)c +
-                    (size_t)(((g * d->f.batch + p) * m + i) * n) * size);
+        dot_row(
+            d, len, (const char *)a + (size_t)((p * m + i) * k + start) * size,
+            (const char *)b + (size_t)((p * k + start) * n) * size,
+            (char *)c + (size_t)(((g * d->f.batch + p) * m + i) * n) * size);
       start += len;
     }
   }
@@ -254,10 +253,9 @@ static lw_status sizes_of(const lw_inst *i, lw_val **ops, const dims *v,
 
 static lw_status eval_dot(lw_eval *e, const lw_inst *i, lw_val **ops,
                           int64_t group_dim, ragged *r, lw_val **out) {
-  dims v[4] = {get(i, LW_ATTR_LHS_BATCH_DIMS),
-               get(i, LW_ATTR_LHS_CONTRACTING_DIMS),
-               get(i, LW_ATTR_RHS_BATCH_DIMS),
-               get(i, LW_ATTR_RHS_CONTRACTING_DIMS)};
+  dims v[4] = {
+      get(i, LW_ATTR_LHS_BATCH_DIMS), get(i, LW_ATTR_LHS_CONTRACTING_DIMS),
+      get(i, LW_ATTR_RHS_BATCH_DIMS), get(i, LW_ATTR_RHS_CONTRACTING_DIMS)};
   int64_t lp[LW_MAX_RANK], rp[LW_MAX_RANK], rd[2 * LW_MAX_RANK];
   int32_t rank = 0;
   if (v[0].n != v[2].n || v[1].n != v[3].n ||

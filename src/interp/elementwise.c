@@ -23,7 +23,8 @@ lw_elem_op lw_elem_of_inst(const lw_eval *e, const lw_inst *i,
 /* select's predicate and clamp's bounds may be scalars beside arrays. */
 static lw_status spread_scalar(lw_eval *e, const lw_shape *dims, lw_val **v) {
   lw_val *w = NULL;
-  const lw_shape *s = lw_shape_with_type(e->m->ctx, dims, (*v)->lit.shape->type);
+  const lw_shape *s =
+      lw_shape_with_type(e->m->ctx, dims, (*v)->lit.shape->type);
   LW_TRY(lw_val_new(e, s, &w));
   size_t size = (size_t)lw_esize(*v);
   for (int64_t k = 0; k < s->elements; k++)
@@ -148,8 +149,8 @@ lw_status lw_eval_map(lw_eval *e, const lw_inst *i, lw_val **ops,
       i->shape->rank != ops[0]->lit.shape->rank ||
       lw_prog_result_type(p, 0) != i->shape->type)
     return lw_error(LW_INVALID_ARGUMENT, "map's computation does not fit");
-  LW_TRY(lw_val_new(
-      e, lw_result_shape(e, i->shape, ops[0]->lit.shape->dims), out));
+  LW_TRY(lw_val_new(e, lw_result_shape(e, i->shape, ops[0]->lit.shape->dims),
+                    out));
   const void *in[LW_PROG_MAX_PARAMS];
   for (int32_t k = 0; k < i->n_operands; k++) {
     if (lw_elems(ops[k]) != lw_elems(ops[0]) ||

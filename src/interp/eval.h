@@ -60,7 +60,9 @@ LW_MUST_USE lw_status lw_val_export(lw_arena *a, const lw_shape *declared,
 static inline int64_t lw_dim(const lw_val *v, int64_t d) {
   return v->lit.shape->dims[d];
 }
-static inline int64_t lw_elems(const lw_val *v) { return v->lit.shape->elements; }
+static inline int64_t lw_elems(const lw_val *v) {
+  return v->lit.shape->elements;
+}
 static inline int lw_esize(const lw_val *v) {
   return lw_prim_bytes(v->lit.shape->type);
 }
@@ -82,8 +84,8 @@ static inline bool lw_next_index(int32_t rank, const int64_t *dims,
 
 /* ---- computations (interp.c) ---- */
 /* Evaluates c; takes over one reference to each argument. */
-LW_MUST_USE lw_status lw_eval_comp(lw_eval *e, const lw_comp *c,
-                                   lw_val **args, int n_args, lw_val **out);
+LW_MUST_USE lw_status lw_eval_comp(lw_eval *e, const lw_comp *c, lw_val **args,
+                                   int n_args, lw_val **out);
 /* Evaluates one instruction. Operands keep their references unless a function
  * takes one by setting the slot to NULL (in-place updates). Functions of a
  * family report plain errors; this one puts the instruction's name before. */
@@ -110,8 +112,8 @@ LW_MUST_USE lw_status lw_prog_run(lw_eval *e, lw_prog *p, int64_t n,
 /* ---- opcode families ---- */
 lw_elem_op lw_elem_of_inst(const lw_eval *e, const lw_inst *i,
                            const lw_prim in[3]);
-#define LW_EVAL_FN(name)                                                       \
-  LW_MUST_USE lw_status name(lw_eval *e, const lw_inst *i, lw_val **ops,       \
+#define LW_EVAL_FN(name)                                                 \
+  LW_MUST_USE lw_status name(lw_eval *e, const lw_inst *i, lw_val **ops, \
                              lw_val **out)
 /* elementwise.c */
 LW_EVAL_FN(lw_eval_elementwise);

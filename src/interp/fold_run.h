@@ -17,8 +17,8 @@ LW_MUST_USE lw_status lw_check_reducer(const lw_inst *i, const lw_prog *p,
                                        lw_val **ops, int32_t operands);
 /* Result values of these dims, one an operand; what was made before an error
  * stays in outs. */
-LW_MUST_USE lw_status lw_new_results(lw_eval *e, const lw_inst *i,
-                                     lw_val **ops, int32_t n, int32_t rank,
+LW_MUST_USE lw_status lw_new_results(lw_eval *e, const lw_inst *i, lw_val **ops,
+                                     int32_t n, int32_t rank,
                                      const int64_t *dims, lw_val **outs);
 /* outs[0], or the tuple of all when the instruction's shape is one. */
 lw_val *lw_pack_results(const lw_inst *i, int32_t n, lw_val **outs);

@@ -9,12 +9,13 @@ typedef struct {
   const int64_t *offset, *collapsed, *map, *op_batch, *ix_batch;
   int32_t n_offset, n_collapsed, n_map, n_op_batch, n_ix_batch;
   int64_t vector_dim;
-  const lw_shape *whole, *indices, *outer; /* operand; indices; result/updates */
-  int64_t window[LW_MAX_RANK];             /* slice size by operand dim */
-  bool skip[LW_MAX_RANK];                  /* collapsed or batching */
-  int64_t batch_dims[LW_MAX_RANK];         /* index dims without vector_dim */
-  int64_t batch_ix_stride[LW_MAX_RANK];    /* their strides in the indices */
-  int64_t batch_out[LW_MAX_RANK];          /* their byte strides outside */
+  const lw_shape *whole, *indices,
+      *outer;                           /* operand; indices; result/updates */
+  int64_t window[LW_MAX_RANK];          /* slice size by operand dim */
+  bool skip[LW_MAX_RANK];               /* collapsed or batching */
+  int64_t batch_dims[LW_MAX_RANK];      /* index dims without vector_dim */
+  int64_t batch_ix_stride[LW_MAX_RANK]; /* their strides in the indices */
+  int64_t batch_out[LW_MAX_RANK];       /* their byte strides outside */
   int64_t win_dims[LW_MAX_RANK], win_whole[LW_MAX_RANK],
       win_outer[LW_MAX_RANK]; /* of the window: sizes and byte strides */
   int32_t n_batch, n_win;
@@ -60,8 +61,7 @@ static lw_status finish_plan(index_plan *p) {
   lw_strides(p->indices, ix);
   lw_byte_strides(p->whole, whole);
   lw_byte_strides(p->outer, outer);
-  if (p->vector_dim < 0 || p->vector_dim > p->indices->rank)
-    return bad_dims();
+  if (p->vector_dim < 0 || p->vector_dim > p->indices->rank) return bad_dims();
   bool implicit = p->vector_dim >= p->indices->rank;
   p->vector_len = implicit ? 1 : p->indices->dims[p->vector_dim];
   p->vector_stride = implicit ? 0 : ix[p->vector_dim];
@@ -94,8 +94,7 @@ static void window_start(const index_plan *p, const lw_val *indices,
   memset(start, 0, sizeof(int64_t) * (size_t)p->whole->rank);
   for (int32_t k = 0; k < p->n_batch; k++) at += b[k] * p->batch_ix_stride[k];
   for (int32_t k = 0; k < p->n_map; k++) {
-    int64_t v =
-        lw_literal_get_int(&indices->lit, at + k * p->vector_stride);
+    int64_t v = lw_literal_get_int(&indices->lit, at + k * p->vector_stride);
     if (indices->lit.shape->type == LW_U64 && v < 0) v = INT64_MAX;
     start[p->map[k]] = v;
   }
@@ -160,8 +159,7 @@ lw_status lw_eval_gather(lw_eval *e, const lw_inst *i, lw_val **ops,
       start[d] = start[d] < 0 ? 0 : start[d] > room ? room : start[d];
     }
     lw_copy_strided(p.n_win, p.win_dims, lw_esize(*out),
-                    (char *)(*out)->lit.data + outer_offset(&p, b),
-                    p.win_outer,
+                    (char *)(*out)->lit.data + outer_offset(&p, b), p.win_outer,
                     (const char *)ops[0]->lit.data + whole_offset(&p, start),
                     p.win_whole);
   } while (lw_next_index(p.n_batch, p.batch_dims, b));
@@ -289,7 +287,7 @@ lw_status lw_eval_scatter(lw_eval *e, const lw_inst *i, lw_val **ops,
     for (int32_t k = 0; k < n; k++) lw_val_release(e, outs[k]);
     return st;
   }
-  *out = lw_shape_is_tuple(i->shape) ? lw_val_tuple(i->shape, n, outs)
-                                     : outs[0];
+  *out =
+      lw_shape_is_tuple(i->shape) ? lw_val_tuple(i->shape, n, outs) : outs[0];
   return NULL;
 }

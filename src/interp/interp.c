@@ -25,8 +25,8 @@ enum {
 struct lw_frame_plan {
   int32_t n;
   lw_inst **insts;
-  int32_t *uses;   /* operand slots that read it, plus one for the root */
-  int32_t root;    /* slot */
+  int32_t *uses; /* operand slots that read it, plus one for the root */
+  int32_t root;  /* slot */
 };
 
 /* ---- plans ---- */
@@ -135,8 +135,10 @@ lw_status lw_eval_comp(lw_eval *e, const lw_comp *c, lw_val **args, int n_args,
                        lw_val **out) {
   lw_status s = NULL;
   if (e->depth >= MAX_CALL_DEPTH)
-    s = lw_error(LW_INVALID_ARGUMENT, "computation %s: calls nest deeper than "
-                 "%d", c->name, MAX_CALL_DEPTH);
+    s = lw_error(LW_INVALID_ARGUMENT,
+                 "computation %s: calls nest deeper than "
+                 "%d",
+                 c->name, MAX_CALL_DEPTH);
   frame f = {0};
   if (!s) {
     f.plan = plan_of(e, c);
@@ -384,42 +386,43 @@ static lw_status dispatch(lw_eval *e, const lw_inst *i, lw_val **ops,
     case LW_OP_SEND:
     case LW_OP_SEND_DONE:
       return needs_host(i);
-    CASE(PARAMETER, lw_error(LW_INTERNAL, "a parameter has no value of its own"))
-    CASE(BITCAST, lw_eval_bitcast(e, i, ops, out))
-    CASE(BITCAST_CONVERT, lw_eval_bitcast_convert(e, i, ops, out))
-    CASE(BROADCAST, lw_eval_broadcast(e, i, ops, out))
-    CASE(CHOLESKY, lw_eval_cholesky(e, i, ops, out))
-    CASE(CONCATENATE, lw_eval_concatenate(e, i, ops, out))
-    CASE(CONVOLUTION, lw_eval_convolution(e, i, ops, out))
-    CASE(CUSTOM_CALL, lw_eval_custom_call(e, i, ops, out))
-    CASE(DOT, lw_eval_dot(e, i, ops, out))
-    CASE(RAGGED_DOT, lw_eval_ragged_dot(e, i, ops, out))
-    CASE(SCALED_DOT, lw_eval_scaled_dot(e, i, ops, out))
-    CASE(DYNAMIC_RESHAPE, lw_eval_dynamic_reshape(e, i, ops, out))
-    CASE(DYNAMIC_SLICE, lw_eval_dynamic_slice(e, i, ops, out))
-    CASE(DYNAMIC_UPDATE_SLICE, lw_eval_dynamic_update_slice(e, i, ops, out))
-    CASE(FFT, lw_eval_fft(e, i, ops, out))
-    CASE(GATHER, lw_eval_gather(e, i, ops, out))
-    CASE(GET_DIMENSION_SIZE, lw_eval_get_dimension_size(e, i, ops, out))
-    CASE(SET_DIMENSION_SIZE, lw_eval_set_dimension_size(e, i, ops, out))
-    CASE(IOTA, lw_eval_iota(e, i, ops, out))
-    CASE(MAP, lw_eval_map(e, i, ops, out))
-    CASE(PAD, lw_eval_pad(e, i, ops, out))
-    CASE(REDUCE, lw_eval_reduce(e, i, ops, out))
-    CASE(REDUCE_WINDOW, lw_eval_reduce_window(e, i, ops, out))
-    CASE(RESHAPE, lw_eval_reshape(e, i, ops, out))
-    CASE(REVERSE, lw_eval_reverse(e, i, ops, out))
-    CASE(RNG, lw_eval_rng(e, i, ops, out))
-    CASE(RNG_BIT_GENERATOR, lw_eval_rng_bit_generator(e, i, ops, out))
-    CASE(RNG_GET_AND_UPDATE_STATE, lw_eval_rng_state(e, i, ops, out))
-    CASE(SCAN, lw_eval_scan(e, i, ops, out))
-    CASE(SCATTER, lw_eval_scatter(e, i, ops, out))
-    CASE(SELECT_AND_SCATTER, lw_eval_select_and_scatter(e, i, ops, out))
-    CASE(SLICE, lw_eval_slice(e, i, ops, out))
-    CASE(SORT, lw_eval_sort(e, i, ops, out))
-    CASE(TOPK, lw_eval_topk(e, i, ops, out))
-    CASE(TRANSPOSE, lw_eval_transpose(e, i, ops, out))
-    CASE(TRIANGULAR_SOLVE, lw_eval_triangular_solve(e, i, ops, out))
+      CASE(PARAMETER,
+           lw_error(LW_INTERNAL, "a parameter has no value of its own"))
+      CASE(BITCAST, lw_eval_bitcast(e, i, ops, out))
+      CASE(BITCAST_CONVERT, lw_eval_bitcast_convert(e, i, ops, out))
+      CASE(BROADCAST, lw_eval_broadcast(e, i, ops, out))
+      CASE(CHOLESKY, lw_eval_cholesky(e, i, ops, out))
+      CASE(CONCATENATE, lw_eval_concatenate(e, i, ops, out))
+      CASE(CONVOLUTION, lw_eval_convolution(e, i, ops, out))
+      CASE(CUSTOM_CALL, lw_eval_custom_call(e, i, ops, out))
+      CASE(DOT, lw_eval_dot(e, i, ops, out))
+      CASE(RAGGED_DOT, lw_eval_ragged_dot(e, i, ops, out))
+      CASE(SCALED_DOT, lw_eval_scaled_dot(e, i, ops, out))
+      CASE(DYNAMIC_RESHAPE, lw_eval_dynamic_reshape(e, i, ops, out))
+      CASE(DYNAMIC_SLICE, lw_eval_dynamic_slice(e, i, ops, out))
+      CASE(DYNAMIC_UPDATE_SLICE, lw_eval_dynamic_update_slice(e, i, ops, out))
+      CASE(FFT, lw_eval_fft(e, i, ops, out))
+      CASE(GATHER, lw_eval_gather(e, i, ops, out))
+      CASE(GET_DIMENSION_SIZE, lw_eval_get_dimension_size(e, i, ops, out))
+      CASE(SET_DIMENSION_SIZE, lw_eval_set_dimension_size(e, i, ops, out))
+      CASE(IOTA, lw_eval_iota(e, i, ops, out))
+      CASE(MAP, lw_eval_map(e, i, ops, out))
+      CASE(PAD, lw_eval_pad(e, i, ops, out))
+      CASE(REDUCE, lw_eval_reduce(e, i, ops, out))
+      CASE(REDUCE_WINDOW, lw_eval_reduce_window(e, i, ops, out))
+      CASE(RESHAPE, lw_eval_reshape(e, i, ops, out))
+      CASE(REVERSE, lw_eval_reverse(e, i, ops, out))
+      CASE(RNG, lw_eval_rng(e, i, ops, out))
+      CASE(RNG_BIT_GENERATOR, lw_eval_rng_bit_generator(e, i, ops, out))
+      CASE(RNG_GET_AND_UPDATE_STATE, lw_eval_rng_state(e, i, ops, out))
+      CASE(SCAN, lw_eval_scan(e, i, ops, out))
+      CASE(SCATTER, lw_eval_scatter(e, i, ops, out))
+      CASE(SELECT_AND_SCATTER, lw_eval_select_and_scatter(e, i, ops, out))
+      CASE(SLICE, lw_eval_slice(e, i, ops, out))
+      CASE(SORT, lw_eval_sort(e, i, ops, out))
+      CASE(TOPK, lw_eval_topk(e, i, ops, out))
+      CASE(TRANSPOSE, lw_eval_transpose(e, i, ops, out))
+      CASE(TRIANGULAR_SOLVE, lw_eval_triangular_solve(e, i, ops, out))
     case LW_OP_BATCH_NORM_GRAD:
     case LW_OP_BATCH_NORM_INFERENCE:
     case LW_OP_BATCH_NORM_TRAINING:

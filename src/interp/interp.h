@@ -9,9 +9,9 @@
 typedef struct {
   bool flush_denormals; /* subnormals are read and written as signed zero */
   int64_t replica_id, partition_id;
-  int64_t max_steps;  /* instructions evaluated before giving up; 0: no limit */
-  uint64_t rng_seed;  /* of the rng opcode's stream */
-  int64_t max_bytes;  /* of live intermediates; 0: 3/4 of RAM */
+  int64_t max_steps; /* instructions evaluated before giving up; 0: no limit */
+  uint64_t rng_seed; /* of the rng opcode's stream */
+  int64_t max_bytes; /* of live intermediates; 0: 3/4 of RAM */
 } lw_interp_options;
 
 /* Runs m's entry computation. Arguments are checked against the parameters'

@@ -9,8 +9,8 @@
 /* dst and src are walked over dims with byte strides. The innermost dimension
  * is a tight loop. */
 void lw_copy_strided(int32_t rank, const int64_t *dims, int64_t esize,
-                         char *dst, const int64_t *dst_strides, const char *src,
-                         const int64_t *src_strides) {
+                     char *dst, const int64_t *dst_strides, const char *src,
+                     const int64_t *src_strides) {
   int64_t idx[LW_MAX_RANK] = {0};
   for (int32_t d = 0; d < rank; d++)
     if (dims[d] <= 0) return;
@@ -115,7 +115,7 @@ lw_status lw_eval_broadcast(lw_eval *e, const lw_inst *i, lw_val **ops,
   LW_TRY(lw_val_new(e, lw_result_shape(e, s, dims), out));
   lw_byte_strides((*out)->lit.shape, dst);
   lw_copy_strided(s->rank, dims, lw_esize(ops[0]), (*out)->lit.data, dst,
-               ops[0]->lit.data, src);
+                  ops[0]->lit.data, src);
   return NULL;
 }
 
@@ -162,8 +162,7 @@ lw_status lw_eval_reshape(lw_eval *e, const lw_inst *i, lw_val **ops,
   int64_t dims[LW_MAX_RANK];
   if (lw_elems(ops[0]) != s->elements) {
     if (!match_dynamic(s, lw_elems(ops[0]), dims))
-      return lw_error(LW_INVALID_ARGUMENT,
-                      "reshape of %lld elements to %lld",
+      return lw_error(LW_INVALID_ARGUMENT, "reshape of %lld elements to %lld",
                       (long long)lw_elems(ops[0]), (long long)s->elements);
     s = lw_result_shape(e, s, dims);
   }
@@ -246,8 +245,8 @@ lw_status lw_eval_slice(lw_eval *e, const lw_inst *i, lw_val **ops,
   for (int32_t d = 0; d < from->rank; d++) {
     int64_t lo = v[3 * d], hi = v[3 * d + 1], step = v[3 * d + 2];
     if (hi > from->dims[d]) hi = from->dims[d]; /* a dynamic one that shrank */
-    if (lo < 0 || step < 1 || (lo > hi && from->dims[d] ==
-                               lw_inst_operand(i, 0)->shape->dims[d]))
+    if (lo < 0 || step < 1 ||
+        (lo > hi && from->dims[d] == lw_inst_operand(i, 0)->shape->dims[d]))
       return lw_error(LW_INVALID_ARGUMENT, "slice is out of range");
     dims[d] = lo >= hi ? 0 : (hi - lo + step - 1) / step;
     at += lo * src[d];
@@ -256,7 +255,7 @@ lw_status lw_eval_slice(lw_eval *e, const lw_inst *i, lw_val **ops,
   LW_TRY(lw_val_new(e, lw_result_shape(e, i->shape, dims), out));
   lw_byte_strides((*out)->lit.shape, dst);
   lw_copy_strided(from->rank, dims, lw_esize(ops[0]), (*out)->lit.data, dst,
-               (const char *)ops[0]->lit.data + at, src);
+                  (const char *)ops[0]->lit.data + at, src);
   return NULL;
 }
 
@@ -302,7 +301,7 @@ lw_status lw_eval_dynamic_slice(lw_eval *e, const lw_inst *i, lw_val **ops,
   LW_TRY(lw_val_new(e, s, out));
   lw_byte_strides(s, dst);
   lw_copy_strided(s->rank, s->dims, lw_esize(ops[0]), (*out)->lit.data, dst,
-               (const char *)ops[0]->lit.data + at, src);
+                  (const char *)ops[0]->lit.data + at, src);
   return NULL;
 }
 
@@ -322,7 +321,7 @@ lw_status lw_eval_dynamic_update_slice(lw_eval *e, const lw_inst *i,
   lw_byte_strides(part, src);
   for (int32_t d = 0; d < whole->rank; d++) at += starts[d] * dst[d];
   lw_copy_strided(part->rank, part->dims, lw_esize(*out),
-               (char *)(*out)->lit.data + at, dst, ops[1]->lit.data, src);
+                  (char *)(*out)->lit.data + at, dst, ops[1]->lit.data, src);
   return NULL;
 }
 
@@ -332,8 +331,7 @@ lw_status lw_eval_concatenate(lw_eval *e, const lw_inst *i, lw_val **ops,
                               lw_val **out) {
   int32_t n = 0, rank = i->shape->rank;
   const int64_t *dim = lw_inst_i64s(i, LW_ATTR_DIMENSIONS, &n);
-  if (n != 1 || dim[0] < 0 || dim[0] >= rank ||
-      ops[0]->lit.shape->rank != rank)
+  if (n != 1 || dim[0] < 0 || dim[0] >= rank || ops[0]->lit.shape->rank != rank)
     return lw_error(LW_INVALID_ARGUMENT, "concatenate needs one dimension");
   int64_t dims[LW_MAX_RANK], dst[LW_MAX_RANK], src[LW_MAX_RANK], at = 0;
   memcpy(dims, ops[0]->lit.shape->dims, (size_t)rank * sizeof *dims);
@@ -352,7 +350,7 @@ lw_status lw_eval_concatenate(lw_eval *e, const lw_inst *i, lw_val **ops,
         return lw_error(LW_INVALID_ARGUMENT, "operand sizes differ");
     lw_byte_strides(s, src);
     lw_copy_strided(rank, s->dims, lw_esize(ops[k]),
-                 (char *)(*out)->lit.data + at, dst, ops[k]->lit.data, src);
+                    (char *)(*out)->lit.data + at, dst, ops[k]->lit.data, src);
     at += s->dims[dim[0]] * dst[dim[0]];
   }
   return NULL;
@@ -371,8 +369,7 @@ lw_status lw_eval_pad(lw_eval *e, const lw_inst *i, lw_val **ops,
   const int64_t *p = lw_inst_i64s(i, LW_ATTR_PADDING, &n);
   const lw_shape *from = ops[0]->lit.shape;
   if (n != 3 * from->rank || i->shape->rank != from->rank ||
-      ops[1]->lit.shape->elements != 1 ||
-      ops[1]->lit.shape->type != from->type)
+      ops[1]->lit.shape->elements != 1 || ops[1]->lit.shape->type != from->type)
     return lw_error(LW_INVALID_ARGUMENT, "padding does not fit the operand");
   int64_t dims[LW_MAX_RANK], src[LW_MAX_RANK], dst[LW_MAX_RANK],
       count[LW_MAX_RANK], s_at = 0, d_at = 0;
@@ -398,8 +395,8 @@ lw_status lw_eval_pad(lw_eval *e, const lw_inst *i, lw_val **ops,
     dst[d] *= in;
   }
   lw_copy_strided(from->rank, count, lw_esize(ops[0]),
-               (char *)(*out)->lit.data + d_at, dst,
-               (const char *)ops[0]->lit.data + s_at, src);
+                  (char *)(*out)->lit.data + d_at, dst,
+                  (const char *)ops[0]->lit.data + s_at, src);
   return NULL;
 }
 
@@ -422,7 +419,7 @@ lw_status lw_eval_reverse(lw_eval *e, const lw_inst *i, lw_val **ops,
     src[v[k]] = -dst[v[k]];
   }
   lw_copy_strided(s->rank, s->dims, lw_esize(ops[0]), (*out)->lit.data, dst,
-               (const char *)ops[0]->lit.data + at, src);
+                  (const char *)ops[0]->lit.data + at, src);
   return NULL;
 }
 
@@ -437,8 +434,8 @@ static lw_status one_dim(const lw_inst *i, const lw_val *v, int64_t *dim) {
   return NULL;
 }
 
-lw_status lw_eval_get_dimension_size(lw_eval *e, const lw_inst *i,
-                                     lw_val **ops, lw_val **out) {
+lw_status lw_eval_get_dimension_size(lw_eval *e, const lw_inst *i, lw_val **ops,
+                                     lw_val **out) {
   int64_t dim = 0;
   LW_TRY(one_dim(i, ops[0], &dim));
   if (i->shape->elements != 1 || !lw_prim_is_int(i->shape->type))
@@ -450,8 +447,8 @@ lw_status lw_eval_get_dimension_size(lw_eval *e, const lw_inst *i,
 
 /* Smaller: the corner is kept. Larger (up to the bound): what lies beyond is
  * zero, since elements past a dynamic size have no value. */
-lw_status lw_eval_set_dimension_size(lw_eval *e, const lw_inst *i,
-                                     lw_val **ops, lw_val **out) {
+lw_status lw_eval_set_dimension_size(lw_eval *e, const lw_inst *i, lw_val **ops,
+                                     lw_val **out) {
   const lw_shape *s = ops[0]->lit.shape;
   int64_t dim = 0, dims[LW_MAX_RANK], common[LW_MAX_RANK], src[LW_MAX_RANK],
           dst[LW_MAX_RANK];
@@ -472,6 +469,6 @@ lw_status lw_eval_set_dimension_size(lw_eval *e, const lw_inst *i,
   lw_byte_strides(s, src);
   lw_byte_strides((*out)->lit.shape, dst);
   lw_copy_strided(s->rank, common, lw_esize(ops[0]), (*out)->lit.data, dst,
-               ops[0]->lit.data, src);
+                  ops[0]->lit.data, src);
   return NULL;
 }

@@ -34,8 +34,8 @@ struct lw_prog {
   LW_VEC(lw_prim) reg_types;
   LW_VEC(void *) consts; /* by register; NULL where computed */
   LW_VEC(step) steps;
-  char **regs;   /* LANES elements each */
-  void **ptrs;   /* where each register is in this call */
+  char **regs; /* LANES elements each */
+  void **ptrs; /* where each register is in this call */
 };
 
 /* ---- compiling ---- */
@@ -170,7 +170,7 @@ static lw_status set_types(lw_eval *e, lw_prog *p) {
   p->result_types = LW_NEW_ARRAY(e->arena, lw_prim, p->n_results + 1);
   for (int32_t k = 0; k < p->n_params + p->n_results; k++) {
     bool param = k < p->n_params;
-    const lw_shape *s = param ? c->params.data[k]->shape
+    const lw_shape *s = param   ? c->params.data[k]->shape
                         : tuple ? r->elems[k - p->n_params]
                                 : r;
     if (!lw_shape_is_array(s) || s->elements != 1)
@@ -202,12 +202,12 @@ static lw_status prog_new(lw_eval *e, const lw_comp *c, lw_prog **out) {
 /* The vectors of a program live as long as the process's run of it: they are
  * copied into the arena once compiled. */
 static void settle(lw_eval *e, lw_prog *p) {
-#define SETTLE(v)                                                              \
-  do {                                                                         \
-    void *copy = lw_arena_memdup(e->arena, p->v.data,                          \
-                                 p->v.len * sizeof *p->v.data);                \
-    free(p->v.data);                                                           \
-    p->v.data = copy;                                                          \
+#define SETTLE(v)                                                           \
+  do {                                                                      \
+    void *copy =                                                            \
+        lw_arena_memdup(e->arena, p->v.data, p->v.len * sizeof *p->v.data); \
+    free(p->v.data);                                                        \
+    p->v.data = copy;                                                       \
   } while (0)
   SETTLE(reg_types);
   SETTLE(consts);
@@ -270,8 +270,7 @@ lw_prim lw_prog_result_type(const lw_prog *p, int i) {
 static void run_chunk(lw_prog *p, int64_t n, int64_t at, void *const *out) {
   for (size_t k = 0; k < p->steps.len; k++) {
     const step *s = &p->steps.data[k];
-    s->fn(&s->op, n, p->ptrs[s->in[0]],
-          s->in[1] < 0 ? NULL : p->ptrs[s->in[1]],
+    s->fn(&s->op, n, p->ptrs[s->in[0]], s->in[1] < 0 ? NULL : p->ptrs[s->in[1]],
           s->in[2] < 0 ? NULL : p->ptrs[s->in[2]], p->ptrs[s->out]);
   }
   for (int32_t r = 0; r < p->n_results; r++) {
@@ -323,8 +322,8 @@ lw_status lw_prog_run(lw_eval *e, lw_prog *p, int64_t n, const void *const *in,
                       void *const *out) {
   if (p->n_params > LW_PROG_MAX_PARAMS)
     return lw_error(LW_UNIMPLEMENTED,
-                    "computation %s has more than %d parameters",
-                    p->comp->name, LW_PROG_MAX_PARAMS);
+                    "computation %s has more than %d parameters", p->comp->name,
+                    LW_PROG_MAX_PARAMS);
   if (!p->scalar) {
     for (int64_t k = 0; k < n; k++) LW_TRY(run_lane(e, p, k, in, out));
     return NULL;

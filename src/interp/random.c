@@ -34,8 +34,8 @@ static lw_status bits(lw_eval *e, const lw_inst *i, const lw_val *state,
 }
 
 /* {new state, bits}, or the bits alone. */
-lw_status lw_eval_rng_bit_generator(lw_eval *e, const lw_inst *i,
-                                    lw_val **ops, lw_val **out) {
+lw_status lw_eval_rng_bit_generator(lw_eval *e, const lw_inst *i, lw_val **ops,
+                                    lw_val **out) {
   bool tuple = lw_shape_is_tuple(i->shape);
   if (tuple && (i->shape->n_elems != 2 ||
                 !lw_shape_compatible(i->shape->elems[0], ops[0]->lit.shape)))

@@ -121,8 +121,7 @@ static void seq_copy(const seq *s, char *const *from, char *const *to) {
 /* Folds rows [from, to) into block, which starts as start or (NULL) as the
  * first row. */
 static lw_status seq_block(const seq *s, char *const *x, int64_t from,
-                           int64_t to, char *const *start,
-                           char *const *block) {
+                           int64_t to, char *const *start, char *const *block) {
   char *row_at[LW_FOLD_MAX_OPERANDS];
   if (start) seq_copy(s, start, block);
   for (int64_t i = from; i < to; i++) {
@@ -147,6 +146,27 @@ static lw_status seq_fold(const seq *s, const lw_fold *f, char *const *x,
     if (at) LW_TRY(seq_combine(s, acc, block, acc));
   }
   return f->init_first ? NULL : seq_combine(s, init, acc, acc);
+}
+
+/* Rows of at most 64 elements fill their lanes once: with x as [run][outputs]
+ * a halving step joins whole planes, for all outputs at once. x is used up. */
+static lw_status fold_short_rows(lw_eval *e, lw_prog *p, int64_t run,
+                                 int64_t outputs, size_t size, char *x,
+                                 const void *init, char *out) {
+  size_t plane = (size_t)outputs * size;
+  for (int64_t w = LW_FOLD_LANES / 2, filled = run; w > 0; w /= 2) {
+    int64_t n = filled - w < w ? filled - w : w;
+    if (n <= 0) continue;
+    const void *in[2] = {x, x + (size_t)w * plane};
+    void *to[1] = {x};
+    LW_TRY(lw_prog_run(e, p, n * outputs, in, to));
+    filled = w;
+  }
+  for (int64_t k = 0; k < outputs; k++)
+    memcpy(out + (size_t)k * size, init, size);
+  const void *in[2] = {out, x};
+  void *to[1] = {out};
+  return lw_prog_run(e, p, outputs, in, to);
 }
 
 /* ---- a fold of arrays over dims, whatever the rule ---- */
@@ -216,8 +236,9 @@ lw_status lw_fold_arrays(lw_eval *e, lw_prog *p, const lw_fold *f,
   int64_t perm[LW_MAX_RANK], kept[LW_MAX_RANK];
   int32_t n_kept;
   bool rows = f->rule == LW_FOLD_ROW;
-  int64_t outputs =
-      fold_perm(xs[0]->lit.shape, n_dims, dims, rows, perm, kept, &n_kept);
+  bool is_short = rows && f->outer == 1 && f->run <= LW_FOLD_LANES;
+  int64_t outputs = fold_perm(xs[0]->lit.shape, n_dims, dims, rows && !is_short,
+                              perm, kept, &n_kept);
   if (f->n == 0 || outputs == 0)
     return init_only(operands, outputs, inits, outs);
   lw_val *moved[LW_FOLD_MAX_OPERANDS] = {0};
@@ -229,7 +250,10 @@ lw_status lw_fold_arrays(lw_eval *e, lw_prog *p, const lw_fold *f,
     lw_permute(xs[k], perm, moved[k]->lit.data);
     x[k] = moved[k]->lit.data;
   }
-  if (!s && rows)
+  if (!s && is_short)
+    s = fold_short_rows(e, p, f->run, outputs, (size_t)lw_esize(xs[0]), x[0],
+                        inits[0]->lit.data, outs[0]->lit.data);
+  else if (!s && rows)
     s = fold_rows(e, p, f, outputs, (size_t)lw_esize(xs[0]), x[0],
                   inits[0]->lit.data, outs[0]->lit.data);
   else if (!s)
@@ -243,8 +267,7 @@ lw_status lw_fold_arrays(lw_eval *e, lw_prog *p, const lw_fold *f,
 lw_status lw_check_reducer(const lw_inst *i, const lw_prog *p, lw_val **ops,
                            int32_t operands) {
   bool ok = operands >= 1 && i->n_operands == 2 * operands &&
-            lw_prog_params(p) == 2 * operands &&
-            lw_prog_results(p) == operands;
+            lw_prog_params(p) == 2 * operands && lw_prog_results(p) == operands;
   for (int32_t k = 0; ok && k < operands; k++)
     ok = lw_shape_same_dims(ops[k]->lit.shape, ops[0]->lit.shape) &&
          ops[operands + k]->lit.shape->elements == 1 &&

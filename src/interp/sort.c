@@ -61,10 +61,10 @@ static void sort_line(sorter *s, int64_t len, lw_val **outs) {
   merge_sort(s, len);
   for (int32_t o = 0; o < s->n; o++)
     for (int64_t k = 0; k < len; k++)
-      memcpy((char *)outs[o]->lit.data +
-                 (s->base + k * s->stride) * s->esize[o],
-             s->x[o] + (s->base + s->order[k] * s->stride) * s->esize[o],
-             (size_t)s->esize[o]);
+      memcpy(
+          (char *)outs[o]->lit.data + (s->base + k * s->stride) * s->esize[o],
+          s->x[o] + (s->base + s->order[k] * s->stride) * s->esize[o],
+          (size_t)s->esize[o]);
 }
 
 static void sort_lines(sorter *s, const lw_shape *shape, int64_t dim,
@@ -85,8 +85,8 @@ static lw_status check_sort(const lw_inst *i, lw_val **ops, const lw_prog *p,
                             int64_t dim) {
   const lw_shape *s = ops[0]->lit.shape;
   bool ok = i->n_operands <= MAX_SORT && dim >= 0 && dim < s->rank &&
-            lw_prog_params(p) == 2 * i->n_operands &&
-            lw_prog_results(p) == 1 && lw_prog_result_type(p, 0) == LW_PRED;
+            lw_prog_params(p) == 2 * i->n_operands && lw_prog_results(p) == 1 &&
+            lw_prog_result_type(p, 0) == LW_PRED;
   for (int32_t k = 0; ok && k < i->n_operands; k++)
     ok = lw_shape_same_dims(ops[k]->lit.shape, s) &&
          lw_prog_param_type(p, 2 * k) == ops[k]->lit.shape->type &&
@@ -122,8 +122,8 @@ lw_status lw_eval_sort(lw_eval *e, const lw_inst *i, lw_val **ops,
     for (int32_t k = 0; k < s.n; k++) lw_val_release(e, outs[k]);
     return s.status;
   }
-  *out = lw_shape_is_tuple(i->shape) ? lw_val_tuple(i->shape, s.n, outs)
-                                     : outs[0];
+  *out =
+      lw_shape_is_tuple(i->shape) ? lw_val_tuple(i->shape, s.n, outs) : outs[0];
   return NULL;
 }
 

@@ -117,9 +117,8 @@ static lw_status window_step(batch *b, const lw_window *w, const lw_shape *s,
     }
     int64_t n = s->rank ? out_dims[last] : 1;
     for (int64_t j = 0; in && j < n; j++) {
-      int64_t p = s->rank
-                      ? window_input(&w->dims[last], s->dims[last], j, k[last])
-                      : 0;
+      int64_t p =
+          s->rank ? window_input(&w->dims[last], s->dims[last], j, k[last]) : 0;
       if (p >= 0) LW_TRY(batch_add(b, out + j, base + p));
     }
     out += n;
@@ -210,12 +209,11 @@ static lw_status window_scan(lw_eval *e, lw_prog *p, lw_val *x, lw_val *init,
   size_t esize = (size_t)lw_esize(x), row = (size_t)lines * esize;
   if (!s->elements) return NULL;
   char *buf = malloc(2 * (size_t)s->elements * esize + 4 * row);
-  if (!buf)
-    return lw_error(LW_RESOURCE_EXHAUSTED, "no memory for a scan");
+  if (!buf) return lw_error(LW_RESOURCE_EXHAUSTED, "no memory for a scan");
   char *from = buf, *to = from + (size_t)s->elements * esize,
        *more = to + (size_t)s->elements * esize;
-  scan sc = {e, p, lines, row, more, more + row, more + 2 * row,
-             more + 3 * row};
+  scan sc = {e,    p,          lines,          row,
+             more, more + row, more + 2 * row, more + 3 * row};
   for (int64_t k = 0; k < lines; k++)
     memcpy(sc.init + (size_t)k * esize, init->lit.data, esize);
   lw_permute(x, perm, from);
@@ -247,8 +245,7 @@ static lw_status general_window(lw_eval *e, lw_prog *p, const lw_window *w,
   }
   lw_status s = NULL;
   if (outputs)
-    s = window_fold(b, w, ops[0]->lit.shape, out_dims, outputs,
-                    ops + operands);
+    s = window_fold(b, w, ops[0]->lit.shape, out_dims, outputs, ops + operands);
   free(seen);
   free(buf);
   free(b);
@@ -342,8 +339,8 @@ static lw_status scatter_sources(const chooser *c, const lw_val *source,
   return NULL;
 }
 
-lw_status lw_eval_select_and_scatter(lw_eval *e, const lw_inst *i,
-                                     lw_val **ops, lw_val **out) {
+lw_status lw_eval_select_and_scatter(lw_eval *e, const lw_inst *i, lw_val **ops,
+                                     lw_val **out) {
   chooser c = {.e = e,
                .w = lw_inst_window(i),
                .s = ops[0]->lit.shape,
@@ -356,11 +353,10 @@ lw_status lw_eval_select_and_scatter(lw_eval *e, const lw_inst *i,
   if (lw_prog_params(c.select) != 2 || lw_prog_params(c.scatter) != 2 ||
       lw_prog_results(c.select) != 1 || lw_prog_results(c.scatter) != 1 ||
       lw_prog_result_type(c.select, 0) != LW_PRED ||
-      lw_prog_result_type(c.scatter, 0) != t ||
-      ops[1]->lit.shape->type != t || ops[2]->lit.shape->type != t ||
-      ops[2]->lit.shape->elements != 1 ||
-      ops[1]->lit.shape->rank != c.s->rank ||
-      i->shape->rank != c.s->rank || i->shape->type != t)
+      lw_prog_result_type(c.scatter, 0) != t || ops[1]->lit.shape->type != t ||
+      ops[2]->lit.shape->type != t || ops[2]->lit.shape->elements != 1 ||
+      ops[1]->lit.shape->rank != c.s->rank || i->shape->rank != c.s->rank ||
+      i->shape->type != t)
     return lw_error(LW_INVALID_ARGUMENT, "select or scatter does not fit");
   LW_TRY(lw_val_new(e, lw_result_shape(e, i->shape, c.s->dims), out));
   for (int64_t k = 0; k < lw_elems(*out); k++)
@@ -385,6 +381,30 @@ static void move_slice(const lw_shape *whole, int64_t dim, int64_t j,
   }
 }
 
+/* One step's slice holds one of `length` equal parts of the whole array. */
+static bool slice_fits(const lw_shape *whole, const lw_shape *slice,
+                       int64_t dim, int64_t length) {
+  return lw_shape_is_array(whole) && lw_shape_is_array(slice) &&
+         whole->type == slice->type && whole->rank > dim &&
+         whole->dims[dim] == length &&
+         (length == 0 || whole->elements / length == slice->elements);
+}
+
+static bool scan_fits(const lw_inst *i, lw_val **ops, int32_t n_in,
+                      int32_t n_out, int64_t dim, int64_t length) {
+  const lw_comp *c = lw_inst_comp(i, LW_ATTR_TO_APPLY);
+  const lw_shape *root = c->root->shape;
+  if (!lw_shape_is_tuple(root) || root->n_elems != i->shape->n_elems)
+    return false;
+  for (int32_t k = 0; k < n_in; k++)
+    if (!slice_fits(ops[k]->lit.shape, c->params.data[k]->shape, dim, length))
+      return false;
+  for (int32_t k = 0; k < n_out; k++)
+    if (!slice_fits(i->shape->elems[k], root->elems[k], dim, length))
+      return false;
+  return true;
+}
+
 static lw_status scan_step(lw_eval *e, const lw_inst *i, lw_val **ops,
                            int32_t n_in, int64_t dim, int64_t j,
                            lw_val **carries, lw_val **outs) {
@@ -395,8 +415,8 @@ static lw_status scan_step(lw_eval *e, const lw_inst *i, lw_val **ops,
   for (int32_t k = 0; k < n_in && !s; k++) {
     s = lw_val_new(e, c->params.data[k]->shape, &args[k]);
     if (!s)
-      move_slice(ops[k]->lit.shape, dim, j, ops[k]->lit.data,
-                 args[k]->lit.data, false);
+      move_slice(ops[k]->lit.shape, dim, j, ops[k]->lit.data, args[k]->lit.data,
+                 false);
   }
   for (int32_t k = n_in; k < n; k++) {
     args[k] = carries[k - n_in];
@@ -426,14 +446,16 @@ lw_status lw_eval_scan(lw_eval *e, const lw_inst *i, lw_val **ops,
   int64_t carries = lw_inst_i64(i, LW_ATTR_NUM_CARRIES, 0);
   bool reverse = lw_inst_i64(i, LW_ATTR_IS_REVERSE, 0) != 0;
   const lw_comp *c = lw_inst_comp(i, LW_ATTR_TO_APPLY);
-  if (n > 64 || i->shape->n_elems > 64 || n_dims != 1 || carries < 0 || carries >= n ||
-      !lw_shape_is_tuple(i->shape) || c->params.len != (size_t)n ||
-      i->shape->n_elems < carries || dims[0] < 0 ||
-      dims[0] >= ops[0]->lit.shape->rank)
+  if (n > 64 || i->shape->n_elems > 64 || n_dims != 1 || carries < 0 ||
+      carries >= n || !lw_shape_is_tuple(i->shape) ||
+      c->params.len != (size_t)n || i->shape->n_elems < carries ||
+      dims[0] < 0 || dims[0] >= ops[0]->lit.shape->rank)
     return lw_error(LW_INVALID_ARGUMENT, "the scan does not fit its operands");
   int32_t n_in = n - (int32_t)carries;
   int32_t n_out = i->shape->n_elems - (int32_t)carries;
   int64_t length = lw_dim(ops[0], dims[0]);
+  if (!scan_fits(i, ops, n_in, n_out, dims[0], length))
+    return lw_error(LW_INVALID_ARGUMENT, "the scan does not fit its operands");
   lw_val *r[64 + 1] = {0};
   lw_status s = NULL;
   for (int32_t k = 0; k < n_out && !s; k++)

@@ -88,8 +88,8 @@ lw_status lw_literal_diff(const lw_literal *a, const lw_literal *b,
   d->elements = a->shape->elements;
   bool real = lw_prim_is_float(t) || lw_prim_is_complex(t);
   for (int64_t i = 0; i < d->elements; i++) {
-    bool differs = real ? diff_part(a, b, i, 0, signed_zeros, d)
-                        : diff_int(a, b, i, d);
+    bool differs =
+        real ? diff_part(a, b, i, 0, signed_zeros, d) : diff_int(a, b, i, d);
     if (lw_prim_is_complex(t))
       differs |= diff_part(a, b, i, 1, signed_zeros, d);
     if (!differs) continue;
@@ -109,8 +109,7 @@ lw_status lw_literal_error(const lw_literal *x, const lw_literal *r,
                            lw_ref_error *e) {
   *e = (lw_ref_error){.max_at = -1};
   bool complex = lw_prim_is_complex(x->shape->type);
-  if (!lw_shape_is_array(x->shape) ||
-      !lw_shape_same_dims(x->shape, r->shape) ||
+  if (!lw_shape_is_array(x->shape) || !lw_shape_same_dims(x->shape, r->shape) ||
       complex != lw_prim_is_complex(r->shape->type))
     return lw_error(LW_INVALID_ARGUMENT,
                     "a result and a reference of different shapes");
@@ -157,8 +156,7 @@ bool lw_close_to_peer(lw_prim type, lw_prim narrowest, const lw_value_diff *d) {
   if (!lw_prim_is_float(type) && !lw_prim_is_complex(type))
     return d->different == 0;
   double bound = 64 * epsilon(type) * d->scale;
-  if (narrowest != type)
-    bound = fmax(bound, epsilon(narrowest) * d->scale);
+  if (narrowest != type) bound = fmax(bound, epsilon(narrowest) * d->scale);
   return d->specials == 0 && d->max_abs <= fmax(bound, tiny(type));
 }
 
@@ -191,7 +189,7 @@ static void print_value(lw_buf *out, const lw_literal *l, int64_t i) {
 }
 
 void lw_value_diff_print(lw_buf *out, const lw_literal *a, const lw_literal *b,
-                   const lw_value_diff *d) {
+                         const lw_value_diff *d) {
   if (!d->different) {
     lw_buf_str(out, "equal");
     return;
@@ -208,7 +206,6 @@ void lw_value_diff_print(lw_buf *out, const lw_literal *a, const lw_literal *b,
                   d->specials);
   if (d->max_ulp_at < 0) return;
   bool real = lw_prim_table[a->shape->type].man_bits > 0;
-  lw_buf_printf(out, ", max %" PRId64 "%s at ", d->max_ulp,
-                real ? " ulp" : "");
+  lw_buf_printf(out, ", max %" PRId64 "%s at ", d->max_ulp, real ? " ulp" : "");
   print_index(out, a->shape, d->max_ulp_at);
 }

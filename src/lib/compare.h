@@ -49,6 +49,6 @@ bool lw_close_to_peer(lw_prim type, lw_prim narrowest, const lw_value_diff *d);
 /* One line about a difference: "equal", or "12 of 80 differ, first at [1,3]:
  * 1.5 vs 1.25, max 4 ulp at [0,2]". */
 void lw_value_diff_print(lw_buf *out, const lw_literal *a, const lw_literal *b,
-                   const lw_value_diff *d);
+                         const lw_value_diff *d);
 
 #endif

@@ -9,27 +9,34 @@
 
 static const lw_lib_entry table[] = {
 #define E(target, fn, what) {target, fn, what},
-#define E4(name, fn, what)                                                     \
-  E("lapack_c" name "_ffi", fn, what) E("lapack_d" name "_ffi", fn, what)      \
-  E("lapack_s" name "_ffi", fn, what) E("lapack_z" name "_ffi", fn, what)
-#define E2(real, cplx, fn, what)                                               \
-  E("lapack_s" real "_ffi", fn, what) E("lapack_d" real "_ffi", fn, what)      \
-  E("lapack_c" cplx "_ffi", fn, what) E("lapack_z" cplx "_ffi", fn, what)
-    E4("gees", lw_lapack_gees, "Schur decomposition")
-    E4("geev", lw_lapack_geev, "eigenvalues and vectors")
-    E4("gehrd", lw_lapack_gehrd, "Hessenberg reduction")
-    E4("geqp3", lw_lapack_geqp3, "QR with column pivoting")
-    E4("geqrf", lw_lapack_geqrf, "QR, Householder form")
-    E4("gesdd", lw_lapack_gesdd, "singular values, divide and conquer")
-    E4("gesvd", lw_lapack_gesvd, "singular values, QR iteration")
-    E4("getrf", lw_lapack_getrf, "LU with partial pivoting")
-    E4("gtsv", lw_lapack_gtsv, "tridiagonal solve")
-    E2("orgqr", "ungqr", lw_lapack_orgqr, "Q from Householder form")
-    E2("ormqr", "unmqr", lw_lapack_ormqr, "product with Q")
-    E4("potrf", lw_lapack_potrf, "Cholesky")
-    E2("syevd", "heevd", lw_lapack_syevd, "symmetric eigenvalues and vectors")
-    E2("sytrd", "hetrd", lw_lapack_sytrd, "tridiagonal reduction")
-    E4("trsm", lw_lapack_trsm, "triangular solve")
+#define E4(name, fn, what)                                                \
+  E("lapack_c" name "_ffi", fn, what)                                     \
+  E("lapack_d" name "_ffi", fn, what) E("lapack_s" name "_ffi", fn, what) \
+      E("lapack_z" name "_ffi", fn, what)
+#define E2(real, cplx, fn, what)                                          \
+  E("lapack_s" real "_ffi", fn, what)                                     \
+  E("lapack_d" real "_ffi", fn, what) E("lapack_c" cplx "_ffi", fn, what) \
+      E("lapack_z" cplx "_ffi", fn, what)
+    E4("gees", lw_lapack_gees, "Schur decomposition") E4(
+        "geev", lw_lapack_geev, "eigenvalues and vectors")
+        E4("gehrd", lw_lapack_gehrd, "Hessenberg reduction") E4(
+            "geqp3", lw_lapack_geqp3, "QR with column pivoting")
+            E4("geqrf", lw_lapack_geqrf, "QR, Householder form") E4(
+                "gesdd", lw_lapack_gesdd, "singular values, divide and conquer")
+                E4("gesvd", lw_lapack_gesvd, "singular values, QR iteration")
+                    E4("getrf", lw_lapack_getrf, "LU with partial pivoting")
+                        E4("gtsv", lw_lapack_gtsv, "tridiagonal solve")
+                            E2("orgqr", "ungqr", lw_lapack_orgqr,
+                               "Q from Householder form") E2("ormqr", "unmqr",
+                                                             lw_lapack_ormqr,
+                                                             "product with Q")
+                                E4("potrf", lw_lapack_potrf, "Cholesky")
+                                    E2("syevd", "heevd", lw_lapack_syevd,
+                                       "symmetric eigenvalues and vectors")
+                                        E2("sytrd", "hetrd", lw_lapack_sytrd,
+                                           "tridiagonal reduction")
+                                            E4("trsm", lw_lapack_trsm,
+                                               "triangular solve")
 #undef E4
 #undef E2
 #undef E

@@ -30,8 +30,8 @@ static lw_status plan_make(bool wide, int64_t n, bool inverse, line_plan *p) {
   else
     p->narrow_plan = kiss_fft_alloc((int)n, inverse, NULL, NULL);
   if (!p->wide_plan && !p->narrow_plan)
-    return lw_error(LW_RESOURCE_EXHAUSTED, "no memory for an fft of length %lld",
-                    (long long)n);
+    return lw_error(LW_RESOURCE_EXHAUSTED,
+                    "no memory for an fft of length %lld", (long long)n);
   return NULL;
 }
 
@@ -169,12 +169,12 @@ static lw_status check(lw_fft_type type, int32_t n_length,
                        const int64_t *length, const lw_shape *in,
                        const lw_shape *out) {
   bool real_in = type == LW_RFFT, real_out = type == LW_IRFFT;
-  bool ok = n_length >= 1 && in->rank >= n_length && in->rank == out->rank &&
-            lw_prim_part(in->type) == lw_prim_part(out->type) &&
-            lw_prim_is_complex(in->type) == !real_in &&
-            lw_prim_is_complex(out->type) == !real_out &&
-            (lw_prim_part(in->type) == LW_F32 ||
-             lw_prim_part(in->type) == LW_F64);
+  bool ok =
+      n_length >= 1 && in->rank >= n_length && in->rank == out->rank &&
+      lw_prim_part(in->type) == lw_prim_part(out->type) &&
+      lw_prim_is_complex(in->type) == !real_in &&
+      lw_prim_is_complex(out->type) == !real_out &&
+      (lw_prim_part(in->type) == LW_F32 || lw_prim_part(in->type) == LW_F64);
   for (int32_t k = 0; ok && k < in->rank; k++) {
     int32_t l = k - (in->rank - n_length);
     int64_t want_in = l < 0 ? in->dims[k] : length[l], want_out = want_in;

@@ -14,10 +14,10 @@
 
 /* ---- reference BLAS (Fortran; character lengths come last) ---- */
 
-#define TRSM(name)                                                             \
-  void name(const char *side, const char *uplo, const char *trans,             \
-            const char *diag, const int *m, const int *n, const void *alpha,   \
-            const void *a, const int *lda, void *b, const int *ldb, size_t,    \
+#define TRSM(name)                                                           \
+  void name(const char *side, const char *uplo, const char *trans,           \
+            const char *diag, const int *m, const int *n, const void *alpha, \
+            const void *a, const int *lda, void *b, const int *ldb, size_t,  \
             size_t, size_t, size_t)
 TRSM(strsm_);
 TRSM(dtrsm_);
@@ -26,10 +26,10 @@ TRSM(ztrsm_);
 #undef TRSM
 
 /* The routine of four by element type. */
-#define BY_TYPE(t, s, d, c, z, ...)                                            \
-  ((t) == LW_F32   ? s(__VA_ARGS__)                                            \
-   : (t) == LW_F64 ? d(__VA_ARGS__)                                            \
-   : (t) == LW_C64 ? c(__VA_ARGS__)                                            \
+#define BY_TYPE(t, s, d, c, z, ...) \
+  ((t) == LW_F32   ? s(__VA_ARGS__) \
+   : (t) == LW_F64 ? d(__VA_ARGS__) \
+   : (t) == LW_C64 ? c(__VA_ARGS__) \
                    : z(__VA_ARGS__))
 #define COL LAPACK_COL_MAJOR
 
@@ -54,7 +54,8 @@ static int lead(int n) { return n > 0 ? n : 1; }
 static void *at(const lw_lib_buffer *v, int rank, int64_t b) {
   int64_t n = 1;
   for (int k = 0; k < rank; k++) n *= v->shape->dims[v->shape->rank - 1 - k];
-  return (char *)v->data + (size_t)(b * n) * (size_t)lw_prim_bytes(v->shape->type);
+  return (char *)v->data +
+         (size_t)(b * n) * (size_t)lw_prim_bytes(v->shape->type);
 }
 
 static void turn(const void *from, void *to, int r, int c, size_t size) {
@@ -75,15 +76,13 @@ static void *room(const lw_lib_buffer *b) {
 
 static void *load(const lw_lib_buffer *b, int64_t k) {
   void *p = room(b);
-  turn(at(b, 2, k), p, rows(b), cols(b),
-       (size_t)lw_prim_bytes(b->shape->type));
+  turn(at(b, 2, k), p, rows(b), cols(b), (size_t)lw_prim_bytes(b->shape->type));
   return p;
 }
 
 /* Writes a column-major matrix to a result and frees it. */
 static void store(const lw_lib_buffer *b, int64_t k, void *m) {
-  turn(m, at(b, 2, k), cols(b), rows(b),
-       (size_t)lw_prim_bytes(b->shape->type));
+  turn(m, at(b, 2, k), cols(b), rows(b), (size_t)lw_prim_bytes(b->shape->type));
   free(m);
 }
 
@@ -110,20 +109,17 @@ static lw_status begin(const lw_lib_call *c, const char *ranks, job *j) {
     return lw_error(LW_INVALID_ARGUMENT, "%s on %s", c->target,
                     lw_prim_name(j->type));
   for (int k = 0; k < n; k++) {
-    const lw_lib_buffer *b = k < c->n_operands
-                                 ? &c->operands[k]
-                                 : &c->results[k - c->n_operands];
+    const lw_lib_buffer *b =
+        k < c->n_operands ? &c->operands[k] : &c->results[k - c->n_operands];
     int rank = ranks[k] - '0';
     if (!lw_shape_is_array(b->shape) || b->shape->rank < rank)
       return lw_error(LW_INVALID_ARGUMENT, "%s: array %d needs rank %d",
                       c->target, k, rank);
     int64_t batch = 1;
-    for (int d = 0; d < b->shape->rank - rank; d++)
-      batch *= b->shape->dims[d];
+    for (int d = 0; d < b->shape->rank - rank; d++) batch *= b->shape->dims[d];
     if (k == 0) j->batch = batch;
     if (batch != j->batch)
-      return lw_error(LW_INVALID_ARGUMENT, "%s: batch sizes differ",
-                      c->target);
+      return lw_error(LW_INVALID_ARGUMENT, "%s: batch sizes differ", c->target);
     for (int d = 0; d < rank; d++)
       if (b->shape->dims[b->shape->rank - 1 - d] > INT32_MAX / 2)
         return lw_error(LW_INVALID_ARGUMENT, "%s: a matrix is too large",
@@ -210,8 +206,8 @@ lw_status lw_lapack_geqp3(const lw_lib_call *c) {
   job j;
   LW_TRY(begin(c, "21211", &j));
   int m = rows(&c->operands[0]), n = cols(&c->operands[0]);
-  if (!is(&c->operands[1], LW_S32, -1, n) || !is(&c->results[0], j.type, m, n) ||
-      !is(&c->results[1], LW_S32, -1, n) ||
+  if (!is(&c->operands[1], LW_S32, -1, n) ||
+      !is(&c->results[0], j.type, m, n) || !is(&c->results[1], LW_S32, -1, n) ||
       !is(&c->results[2], j.type, -1, m < n ? m : n))
     return misfit(c);
   for (int64_t k = 0; k < j.batch; k++) {
@@ -231,8 +227,8 @@ lw_status lw_lapack_orgqr(const lw_lib_call *c) {
   LW_TRY(begin(c, "212", &j));
   int m = rows(&c->operands[0]), n = cols(&c->operands[0]);
   int r = (int)c->operands[1].shape->dims[c->operands[1].shape->rank - 1];
-  if (!is(&c->results[0], j.type, m, n) || !is(&c->operands[1], j.type, -1, r) ||
-      n > m || r > n)
+  if (!is(&c->results[0], j.type, m, n) ||
+      !is(&c->operands[1], j.type, -1, r) || n > m || r > n)
     return misfit(c);
   for (int64_t k = 0; k < j.batch; k++) {
     void *a = load(&c->operands[0], k), *tau = at(&c->operands[1], 1, k);
@@ -252,7 +248,8 @@ lw_status lw_lapack_ormqr(const lw_lib_call *c) {
   int m = rows(&c->operands[2]), n = cols(&c->operands[2]);
   int r = (int)c->operands[1].shape->dims[c->operands[1].shape->rank - 1];
   int q = left ? m : n;
-  if (!is(&c->results[0], j.type, m, n) || !is(&c->operands[1], j.type, -1, r) ||
+  if (!is(&c->results[0], j.type, m, n) ||
+      !is(&c->operands[1], j.type, -1, r) ||
       !is(&c->operands[0], j.type, q, -1) || cols(&c->operands[0]) < r ||
       r > q || c->operands[2].shape->type != j.type)
     return misfit(c);
@@ -261,8 +258,8 @@ lw_status lw_lapack_ormqr(const lw_lib_call *c) {
     void *a = load(&c->operands[0], k), *tau = at(&c->operands[1], 1, k);
     void *x = load(&c->operands[2], k);
     int info = BY_TYPE(j.type, LAPACKE_sormqr, LAPACKE_dormqr, LAPACKE_cunmqr,
-                       LAPACKE_zunmqr, COL, left ? 'L' : 'R', trans, m, n, r,
-                       a, lead(q), tau, x, lead(m));
+                       LAPACKE_zunmqr, COL, left ? 'L' : 'R', trans, m, n, r, a,
+                       lead(q), tau, x, lead(m));
     store(&c->results[0], k, x);
     free(a);
     if (info < 0) return misfit(c);
@@ -300,13 +297,13 @@ static lw_status svd(const lw_lib_call *c, bool divide) {
     void *u = room(&c->results[2]), *vt = room(&c->results[3]);
     void *superb = calloc((size_t)(lead(m) + lead(n)), 16);
     if (!superb) lw_oom(16);
-    int info =
-        divide ? BY_TYPE(j.type, LAPACKE_sgesdd, LAPACKE_dgesdd, LAPACKE_cgesdd,
-                         LAPACKE_zgesdd, COL, mode, m, n, a, lead(m), s, u,
-                         lead(m), vt, ldv)
-               : BY_TYPE(j.type, LAPACKE_sgesvd, LAPACKE_dgesvd, LAPACKE_cgesvd,
-                         LAPACKE_zgesvd, COL, mode, mode, m, n, a, lead(m), s,
-                         u, lead(m), vt, ldv, superb);
+    int info = divide
+                   ? BY_TYPE(j.type, LAPACKE_sgesdd, LAPACKE_dgesdd,
+                             LAPACKE_cgesdd, LAPACKE_zgesdd, COL, mode, m, n, a,
+                             lead(m), s, u, lead(m), vt, ldv)
+                   : BY_TYPE(j.type, LAPACKE_sgesvd, LAPACKE_dgesvd,
+                             LAPACKE_cgesvd, LAPACKE_zgesvd, COL, mode, mode, m,
+                             n, a, lead(m), s, u, lead(m), vt, ldv, superb);
     free(superb);
     store(&c->results[0], k, a);
     store(&c->results[2], k, u);
@@ -349,13 +346,13 @@ static void unpack_vectors(const lw_lib_buffer *b, int64_t k, bool wide, int n,
     double im = wide ? ((const double *)wi)[i] : ((const float *)wi)[i];
     for (int r = 0; r < n; r++) {
       int re_at = i * n + r, im_at = (i + 1) * n + r, last = (i - 1) * n + r;
-#define PUT(T, C)                                                              \
-  do {                                                                         \
-    const T *x = v;                                                            \
-    C *y = out;                                                                \
-    T *p = (T *)&y[re_at];                                                     \
-    p[0] = im < 0 ? x[last] : x[re_at];                                        \
-    p[1] = im > 0 ? x[im_at] : im < 0 ? -x[re_at] : 0;                         \
+#define PUT(T, C)                                      \
+  do {                                                 \
+    const T *x = v;                                    \
+    C *y = out;                                        \
+    T *p = (T *)&y[re_at];                             \
+    p[0] = im < 0 ? x[last] : x[re_at];                \
+    p[1] = im > 0 ? x[im_at] : im < 0 ? -x[re_at] : 0; \
   } while (0)
       if (wide)
         PUT(double, lapack_complex_double);
@@ -374,7 +371,8 @@ static lw_status geev_real(const lw_lib_call *c, char left, char right) {
   int n = rows(&c->operands[0]);
   bool wide = j.type == LW_F64;
   lw_prim cplx = wide ? LW_C128 : LW_C64;
-  if (!is(&c->operands[0], j.type, n, n) || !is(&c->results[0], j.type, -1, n) ||
+  if (!is(&c->operands[0], j.type, n, n) ||
+      !is(&c->results[0], j.type, -1, n) ||
       !is(&c->results[1], j.type, -1, n) || !is(&c->results[2], cplx, n, n) ||
       !is(&c->results[3], cplx, n, n) || c->results[4].shape->type != LW_S32)
     return misfit(c);
@@ -399,9 +397,9 @@ static lw_status geev_complex(const lw_lib_call *c, char left, char right) {
   job j;
   LW_TRY(begin(c, "21220", &j));
   int n = rows(&c->operands[0]);
-  if (!is(&c->operands[0], j.type, n, n) || !is(&c->results[0], j.type, -1, n) ||
-      !is(&c->results[1], j.type, n, n) || !is(&c->results[2], j.type, n, n) ||
-      c->results[3].shape->type != LW_S32)
+  if (!is(&c->operands[0], j.type, n, n) ||
+      !is(&c->results[0], j.type, -1, n) || !is(&c->results[1], j.type, n, n) ||
+      !is(&c->results[2], j.type, n, n) || c->results[3].shape->type != LW_S32)
     return misfit(c);
   for (int64_t k = 0; k < j.batch; k++) {
     void *a = load(&c->operands[0], k), *w = at(&c->results[0], 1, k);
@@ -432,7 +430,8 @@ lw_status lw_lapack_gees(const lw_lib_call *c) {
   int n = rows(&c->operands[0]), last = c->n_results - 1;
   for (int k = 0; k < 2; k++)
     if (!is(&c->results[k], j.type, n, n)) return misfit(c);
-  if (!is(&c->operands[0], j.type, n, n) || !is(&c->results[2], j.type, -1, n) ||
+  if (!is(&c->operands[0], j.type, n, n) ||
+      !is(&c->results[2], j.type, -1, n) ||
       (real && !is(&c->results[3], j.type, -1, n)) ||
       c->results[last].shape->type != LW_S32 ||
       c->results[last - 1].shape->type != LW_S32)
@@ -493,7 +492,8 @@ lw_status lw_lapack_sytrd(const lw_lib_call *c) {
   int n = rows(&c->operands[0]);
   lw_prim part = lw_prim_part(j.type);
   if (!is(&c->operands[0], j.type, n, n) || !is(&c->results[0], j.type, n, n) ||
-      !is(&c->results[1], part, -1, n) || !is(&c->results[2], part, -1, n - 1) ||
+      !is(&c->results[1], part, -1, n) ||
+      !is(&c->results[2], part, -1, n - 1) ||
       !is(&c->results[3], j.type, -1, n - 1) ||
       c->results[4].shape->type != LW_S32)
     return misfit(c);
@@ -563,8 +563,8 @@ lw_status lw_lapack_trsm(const lw_lib_call *c) {
                    chr(c, "trans_x", 'N'), chr(c, "diag", 'N')};
   int m = rows(&c->operands[1]), n = cols(&c->operands[1]);
   int q = flags[0] == 'L' ? m : n;
-  if (!is(&c->operands[0], j.type, q, q) || !is(&c->operands[1], j.type, m, n) ||
-      !is(&c->results[0], j.type, m, n))
+  if (!is(&c->operands[0], j.type, q, q) ||
+      !is(&c->operands[1], j.type, m, n) || !is(&c->results[0], j.type, m, n))
     return misfit(c);
   for (int64_t k = 0; k < j.batch; k++) {
     void *a = load(&c->operands[0], k), *b = load(&c->operands[1], k);

@@ -54,9 +54,9 @@ int64_t lw_lib_attr(const char *config, const char *key, int64_t dflt);
 /* The fft opcode over the last n_length dims. in: the operand's type and dims
  * (complex for FFT, IFFT, IRFFT; real for RFFT). out: room for the result. */
 LW_MUST_USE lw_status lw_lib_fft(lw_fft_type type, int32_t n_length,
-                                 const int64_t *length, const lw_shape *in_shape,
-                                 const void *in, const lw_shape *out_shape,
-                                 void *out);
+                                 const int64_t *length,
+                                 const lw_shape *in_shape, const void *in,
+                                 const lw_shape *out_shape, void *out);
 
 /* ---- cholesky, triangular-solve ---- */
 
@@ -69,11 +69,8 @@ typedef struct {
   lw_transpose_a transpose_a;
 } lw_triangular;
 /* The triangular-solve opcode; out may be b. */
-LW_MUST_USE lw_status lw_lib_triangular_solve(const lw_shape *a_shape,
-                                              const void *a,
-                                              const lw_shape *b_shape,
-                                              const void *b,
-                                              const lw_triangular *opt,
-                                              void *out);
+LW_MUST_USE lw_status lw_lib_triangular_solve(
+    const lw_shape *a_shape, const void *a, const lw_shape *b_shape,
+    const void *b, const lw_triangular *opt, void *out);
 
 #endif

@@ -43,9 +43,9 @@ lw_status lw_npz_open(const char *path, lw_npz **out) {
   if (!zip) {
     zip_error_t e;
     zip_error_init_with_code(&e, err);
-    lw_status s = lw_error(err == ZIP_ER_NOENT ? LW_NOT_FOUND
-                                               : LW_INVALID_ARGUMENT,
-                           "%s: %s", path, zip_error_strerror(&e));
+    lw_status s =
+        lw_error(err == ZIP_ER_NOENT ? LW_NOT_FOUND : LW_INVALID_ARGUMENT,
+                 "%s: %s", path, zip_error_strerror(&e));
     zip_error_fini(&e);
     return s;
   }
@@ -308,20 +308,18 @@ static lw_status open_key(lw_npz *z, const char *key, zip_file_t **f, npy *h) {
 static lw_status check_shape(const lw_npz *z, const char *key, const npy *h,
                              const lw_shape *s) {
   bool same = h->rank == s->rank, one = s->rank == 0;
-  for (int32_t d = 0; same && d < s->rank; d++)
-    same = h->dims[d] == s->dims[d];
+  for (int32_t d = 0; same && d < s->rank; d++) same = h->dims[d] == s->dims[d];
   for (int32_t d = 0; one && d < h->rank; d++) one = h->dims[d] == 1;
   same |= one; /* NumPy gives a viewed scalar the shape (1,) */
   if (same && fits(s->type, prim_of(h))) return NULL;
   char want[512], have[512];
   describe(want, sizeof want, s->type, s->rank, s->dims);
   describe(have, sizeof have, prim_of(h), h->rank, h->dims);
-  return lw_error(LW_INVALID_ARGUMENT,
-                  "%s: %s is %s (%c%d), but %s was expected%s%s", z->path, key,
-                  have, h->kind, h->size, want,
-                  carrier(s->type) == s->type ? "" : ", carried as ",
-                  carrier(s->type) == s->type ? ""
-                                              : lw_prim_name(carrier(s->type)));
+  return lw_error(
+      LW_INVALID_ARGUMENT, "%s: %s is %s (%c%d), but %s was expected%s%s",
+      z->path, key, have, h->kind, h->size, want,
+      carrier(s->type) == s->type ? "" : ", carried as ",
+      carrier(s->type) == s->type ? "" : lw_prim_name(carrier(s->type)));
 }
 
 lw_status lw_npz_read(lw_npz *z, const char *key, const lw_shape *shape,
@@ -340,7 +338,8 @@ lw_status lw_npz_read(lw_npz *z, const char *key, const lw_shape *shape,
 static bool size_is_honest(lw_npz *z, const char *key, const npy *h) {
   zip_stat_t st;
   int k = find_key(z, key);
-  if (zip_stat_index(z->zip, z->index[k], 0, &st) || !(st.valid & ZIP_STAT_SIZE))
+  if (zip_stat_index(z->zip, z->index[k], 0, &st) ||
+      !(st.valid & ZIP_STAT_SIZE))
     return false;
   uint64_t n = (uint64_t)h->size;
   for (int32_t d = 0; d < h->rank; d++)
@@ -371,11 +370,11 @@ lw_status lw_npz_read_any(lw_npz *z, const char *key, lw_context *ctx,
 static void header_text(const lw_shape *s, lw_buf *b) {
   lw_prim t = carrier(s->type);
   int size = lw_prim_bytes(t);
-  char kind = t == LW_PRED              ? 'b'
-              : lw_prim_is_complex(t)   ? 'c'
-              : lw_prim_is_float(t)     ? 'f'
-              : lw_prim_is_signed(t)    ? 'i'
-                                        : 'u';
+  char kind = t == LW_PRED            ? 'b'
+              : lw_prim_is_complex(t) ? 'c'
+              : lw_prim_is_float(t)   ? 'f'
+              : lw_prim_is_signed(t)  ? 'i'
+                                      : 'u';
   lw_buf text = {0};
   lw_buf_printf(&text, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (",
                 size > 1 ? '<' : '|', kind, size);
@@ -401,11 +400,14 @@ static lw_status add_array(zip_t *zip, const char *path, const char *key,
   lw_buf_printf(&name, "%s.npy", key);
   lw_status s = NULL;
   zip_source_t *src = zip_source_buffer(zip, b.data, b.len, 1);
-  zip_int64_t at = src ? zip_file_add(zip, name.data, src, ZIP_FL_ENC_UTF_8) : -1;
+  zip_int64_t at =
+      src ? zip_file_add(zip, name.data, src, ZIP_FL_ENC_UTF_8) : -1;
   if (at < 0) {
     s = lw_error(LW_INTERNAL, "%s: %s", path, zip_strerror(zip));
-    if (src) zip_source_free(src);
-    else lw_buf_free(&b);
+    if (src)
+      zip_source_free(src);
+    else
+      lw_buf_free(&b);
   } else {
     zip_file_set_mtime(zip, (zip_uint64_t)at, 315532800, 0); /* 1980: fixed */
   }
@@ -417,8 +419,7 @@ lw_status lw_npz_write(const char *path, int n, const char *const *keys,
                        const lw_literal *const *arrays) {
   int err = 0;
   zip_t *zip = zip_open(path, ZIP_CREATE | ZIP_TRUNCATE, &err);
-  if (!zip)
-    return lw_error(LW_INVALID_ARGUMENT, "%s: cannot be written", path);
+  if (!zip) return lw_error(LW_INVALID_ARGUMENT, "%s: cannot be written", path);
   lw_status s = NULL;
   for (int i = 0; i < n && !s; i++)
     s = add_array(zip, path, keys[i], arrays[i]);

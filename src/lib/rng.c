@@ -142,8 +142,8 @@ lw_status lw_rng_bits(lw_rng_algorithm algorithm, int64_t n_state,
   uint32_t key[2] = {(uint32_t)state[0], (uint32_t)(state[0] >> 32)};
   new_state[0] = state[0];
   if (!philox) {
-    new_state[1] = (width == 64 ? threefry_wide : threefry_narrow)(
-        key, state[1], s, out);
+    new_state[1] =
+        (width == 64 ? threefry_wide : threefry_narrow)(key, state[1], s, out);
     return NULL;
   }
   /* A state of two words takes the key as the counter's high half. */
@@ -168,8 +168,7 @@ int64_t lw_rng_order(const lw_inst *rng) {
 }
 
 static uint64_t word(uint64_t seed, int64_t order, uint64_t i) {
-  uint32_t key[2] = {(uint32_t)seed ^ (uint32_t)(seed >> 32),
-                     (uint32_t)order};
+  uint32_t key[2] = {(uint32_t)seed ^ (uint32_t)(seed >> 32), (uint32_t)order};
   uint32_t x[2];
   threefry_block(key, i, x);
   return x[0] | (uint64_t)x[1] << 32;

@@ -581,8 +581,7 @@ static lw_inst *abs_op(lw_rw *r, lw_inst *i) {
   lw_inst *a = lw_op(i, 0);
   if (!same_shape(a, i)) return hoist(r, i);
   bool inner = a->opcode == LW_OP_ABS && same_shape(lw_op(a, 0), a);
-  if ((inner && is_float(i)) || is_unsigned(i))
-    return lw_rw_go(r, "abs(abs)") ? a : NULL;
+  if (inner && is_float(i)) return lw_rw_go(r, "abs(abs)") ? a : NULL;
   if (a->opcode == LW_OP_NEGATE && is_float(i) && lw_rw_go(r, "abs(-x)"))
     return lw_rw_un(r, LW_OP_ABS, i->shape, lw_op(a, 0));
   return hoist(r, i);

@@ -59,14 +59,20 @@ static bool is_foldable(const lw_inst *i) {
   }
 }
 
-/* A constant, or cheap to make from one. */
+static bool is_known(const lw_inst *x) {
+  return lw_shape_is_array(x->shape) && !lw_shape_has_dynamic(x->shape) &&
+         lw_shape_bytes(x->shape) <= SOURCE_LIMIT;
+}
+
+/* A constant, or cheap to make from one: an iota, a broadcast of either. */
 static bool is_source(const lw_inst *x) {
-  if (!lw_shape_is_array(x->shape) || lw_shape_has_dynamic(x->shape))
-    return false;
-  if (lw_shape_bytes(x->shape) > SOURCE_LIMIT) return false;
-  if (x->opcode == LW_OP_CONSTANT) return lw_inst_literal(x) != NULL;
-  if (x->opcode == LW_OP_IOTA) return true;
-  return x->opcode == LW_OP_BROADCAST && is_source(lw_op(x, 0));
+  for (int depth = 0; depth < 8 && x->opcode == LW_OP_BROADCAST; depth++) {
+    if (!is_known(x)) return false;
+    x = lw_op(x, 0);
+  }
+  if (!is_known(x)) return false;
+  return x->opcode == LW_OP_IOTA ||
+         (x->opcode == LW_OP_CONSTANT && lw_inst_literal(x));
 }
 
 /* Work of the operation, in elements: a dot of large broadcasts is not for

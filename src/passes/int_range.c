@@ -127,7 +127,9 @@ static range iota(const lw_inst *x) {
   return n < 1 ? full(x) : checked(x, false, 0, n - 1);
 }
 
+/* Wide nodes cost more of the depth, so that a query stays small. */
 static range concatenated(const lw_inst *x, int depth) {
+  depth /= 3;
   range r = of(lw_op(x, 0), depth);
   for (int32_t k = 1; k < x->n_operands && k < 16; k++)
     r = hull(r, of(lw_op(x, k), depth));

@@ -104,8 +104,8 @@ static void remove_dead_requeue(lw_rw *r, lw_inst *i, bool edges) {
   while (stack.len) {
     lw_inst *d = lw_vec_pop(&stack);
     if (!d->parent) continue;
-    bool goes = d == i ? i->n_uses == 0 && i->opcode != LW_OP_PARAMETER
-                       : lw_is_dead(d);
+    bool goes =
+        d == i ? i->n_uses == 0 && i->opcode != LW_OP_PARAMETER : lw_is_dead(d);
     if (!goes || (edges && is_control_pred(d))) {
       if (d != i) enqueue(r, d);
       continue;

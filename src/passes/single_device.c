@@ -38,7 +38,20 @@ static lw_inst *custom_call(lw_rw *r, lw_inst *i) {
   return as_result(r, i, "sharding calls");
 }
 
+/* Every group has one member (no groups: all devices, and there is one). */
+static bool groups_of_one(const lw_inst *i) {
+  const lw_attr *a = lw_inst_attr(i, LW_ATTR_REPLICA_GROUPS);
+  if (!a) return true;
+  const lw_replica_groups *g = a->u.groups;
+  if (g->kind == LW_RG_IOTA) return g->iota_group_size == 1;
+  if (g->kind == LW_RG_MESH) return false;
+  for (int32_t k = 0; k < g->n_groups; k++)
+    if (g->group_sizes[k] != 1) return false;
+  return true;
+}
+
 static lw_inst *collective(lw_rw *r, lw_inst *i) {
+  if (!groups_of_one(i)) return NULL;
   return as_result(r, i, "collectives of one");
 }
 

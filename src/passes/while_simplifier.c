@@ -27,7 +27,8 @@ typedef struct {
   lw_pass_env *env;
   lw_inst *w, *init, *body_param, *cond_param;
   lw_comp *body, *cond;
-  int32_t n; /* elements */
+  int32_t n;        /* elements */
+  int32_t *callers; /* of each computation, by id */
 } loop;
 
 static int64_t index_of(const lw_inst *gte) {
@@ -82,11 +83,11 @@ static bool outside_uses(loop *l, int32_t k) {
 /* ---- 2: constants sink ---- */
 
 static bool is_sinkable(const lw_inst *x) {
+  for (int depth = 0; depth < 8 && x->opcode == LW_OP_BROADCAST; depth++)
+    x = lw_op(x, 0);
   if (x->opcode == LW_OP_CONSTANT)
     return lw_shape_is_array(x->shape) && lw_shape_bytes(x->shape) <= 65536;
-  if (x->opcode == LW_OP_IOTA) return true;
-  return x->opcode == LW_OP_BROADCAST && x->n_operands == 1 &&
-         is_sinkable(lw_op(x, 0));
+  return x->opcode == LW_OP_IOTA;
 }
 
 static lw_inst *sink(lw_comp *c, const lw_inst *x, lw_inst *at) {
@@ -346,6 +347,14 @@ static bool condition_is_false(const loop *l) {
   return lw_is_all_int(l->cond->root, 0);
 }
 
+/* The inlined copy calls what the body calls. */
+static void count_copied_calls(loop *l) {
+  for (const lw_inst *i = l->body->first; i; i = i->next)
+    for (int32_t k = 0;
+         i->opcode != LW_OP_FUSION && k < lw_inst_called_count(i); k++)
+      l->callers[lw_inst_called(i, k)->id]++;
+}
+
 static bool few_rounds(loop *l) {
   int64_t n = condition_is_false(l) ? 0 : lw_while_trip_count(l->w);
   if (n != 0 && n != 1) return false;
@@ -357,27 +366,30 @@ static bool few_rounds(loop *l) {
     lw_inst_remove(l->w);
     lw_pass_count(l->env, "loops of no round", 1);
   } else {
+    count_copied_calls(l);
     lw_inline_at(l->w, l->body, &l->init, 1, lw_module_has_control_edges(l->m));
     lw_pass_count(l->env, "loops of one round", 1);
   }
   return true;
 }
 
-static bool has_one_caller(const lw_module *m, const lw_comp *c) {
-  int32_t n = 0;
+/* How many instructions call each computation, by id. */
+static int32_t *caller_counts(const lw_module *m, lw_arena *a) {
+  int32_t *n = LW_NEW_ARRAY(a, int32_t, m->n_comp_ids + 1);
   for (const lw_comp *d = m->first_comp; d; d = d->next)
     for (const lw_inst *i = d->first; i; i = i->next)
       for (int32_t k = 0; k < lw_inst_called_count(i); k++)
-        n += lw_inst_called(i, k) == c;
-  return n == 1;
+        n[lw_inst_called(i, k)->id]++;
+  return n;
 }
 
-static bool simplify(lw_module *m, lw_pass_env *env, lw_inst *w) {
-  loop l = {.m = m, .env = env};
+static bool simplify(lw_module *m, lw_pass_env *env, lw_inst *w,
+                     int32_t *callers) {
+  loop l = {.m = m, .env = env, .callers = callers};
   bool changed = false;
   if (!take_apart(w, &l)) return false;
   if (few_rounds(&l)) return true;
-  if (!has_one_caller(m, l.body) || !has_one_caller(m, l.cond)) return false;
+  if (callers[l.body->id] != 1 || callers[l.cond->id] != 1) return false;
   for (int32_t k = 0; k < l.n; k++) {
     if (!hands_through(&l, k)) continue;
     if (outside_uses(&l, k)) changed = true;
@@ -390,11 +402,12 @@ static bool simplify(lw_module *m, lw_pass_env *env, lw_inst *w) {
 static lw_status run(lw_module *m, lw_pass_env *env, bool *changed) {
   int32_t n;
   lw_comp **comps = lw_control_comps(m, env->scratch, &n);
+  int32_t *callers = caller_counts(m, env->scratch);
   for (int32_t k = n - 1; k >= 0; k--)
     for (lw_inst *i = comps[k]->first, *next; i; i = next) {
       next = i->next;
       if (i->opcode == LW_OP_WHILE && (i->n_uses || lw_inst_is_root(i)) &&
-          simplify(m, env, i))
+          simplify(m, env, i, callers))
         *changed = true;
     }
   return NULL;

@@ -604,9 +604,13 @@ static lw_status lower_inst(scope *s, const lw_inst *i) {
     lower_name(s, i);
     return NULL;
   }
-  return lw_error(LW_UNIMPLEMENTED,
-                  "%s: %s has no code on this target outside a fusion", i->name,
-                  lw_opcode_name(i->opcode));
+  unsigned flags = lw_opcode_table[i->opcode].flags;
+  const char *why = flags & LW_OPF_COLL ? "needs several devices; this module "
+                                          "runs on one"
+                    : flags & LW_OPF_SIDE ? "needs a host at the other end"
+                                          : "has no code on this target";
+  return lw_error(LW_UNIMPLEMENTED, "%s: %s %s", i->name,
+                  lw_opcode_name(i->opcode), why);
 }
 
 static lw_status lower_comp(scope *s, const lw_comp *c) {

@@ -221,7 +221,6 @@ double lw_cost_compute_ns(const lw_target *t, const lw_inst *i) {
 double lw_cost_kernel_ns(const lw_target *t, lw_cost c) {
   double ratio = t->v.dram_gbps_total / t->v.dram_gbps;
   double one = fmax(c.compute_ns, c.memory_ns * ratio);
-  double all =
-      t->v.fork_join_ns + fmax(c.compute_ns / t->v.cores, c.memory_ns);
+  double all = t->v.fork_join_ns + fmax(c.compute_ns / t->v.cores, c.memory_ns);
   return t->v.launch_ns + fmin(one, all);
 }

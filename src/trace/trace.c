@@ -84,16 +84,18 @@ static int width_of(const lw_trace *t, bool producer) {
 void lw_trace_print(lw_buf *b, const lw_trace *t) {
   if (!t) return;
   int wp = width_of(t, true), wc = width_of(t, false);
-  lw_buf_printf(b, "%6s %-20s %-*s %-*s %-13s %-3s %-20s %12s %12s %12s %12s %s\n",
-                "#", "pass", wp, "producer", wc, "consumer", "gate", "", "reason",
-                "unfused_ns", "fused_ns", "saved_ns", "bytes", "flip");
+  lw_buf_printf(
+      b, "%6s %-20s %-*s %-*s %-13s %-3s %-20s %12s %12s %12s %12s %s\n", "#",
+      "pass", wp, "producer", wc, "consumer", "gate", "", "reason",
+      "unfused_ns", "fused_ns", "saved_ns", "bytes", "flip");
   for (size_t i = 0; i < t->list.len; i++) {
     const lw_decision *d = &t->list.data[i];
-    lw_buf_printf(
-        b, "%6lld %-20s %-*s %-*s %-13s %-3s %-20s %12.1f %12.1f %12.1f %12lld %s\n",
-        (long long)d->seq, d->pass, wp, d->producer, wc, d->consumer,
-        lw_gate_name(d->gate), d->yes ? "yes" : "no",
-        lw_reason_table[d->reason].code, d->unfused_ns, d->fused_ns,
-        d->saved_ns, (long long)d->bytes, d->flip);
+    lw_buf_printf(b,
+                  "%6lld %-20s %-*s %-*s %-13s %-3s %-20s %12.1f %12.1f %12.1f "
+                  "%12lld %s\n",
+                  (long long)d->seq, d->pass, wp, d->producer, wc, d->consumer,
+                  lw_gate_name(d->gate), d->yes ? "yes" : "no",
+                  lw_reason_table[d->reason].code, d->unfused_ns, d->fused_ns,
+                  d->saved_ns, (long long)d->bytes, d->flip);
   }
 }

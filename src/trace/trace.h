@@ -30,10 +30,10 @@ lw_reason lw_reason_from_code(const char *code);
 const char *lw_gate_name(lw_gate gate);
 
 typedef struct lw_decision {
-  int64_t seq;           /* its index */
-  const char *pass;      /* who asked */
+  int64_t seq;      /* its index */
+  const char *pass; /* who asked */
   const char *computation;
-  const char *producer;  /* instruction names */
+  const char *producer; /* instruction names */
   const char *consumer;
   lw_gate gate;
   bool yes;
@@ -41,9 +41,9 @@ typedef struct lw_decision {
   /* Profitability: kernel times of the two apart and as one, and what one
    * saves. 0 where the strategy asks no model. */
   double unfused_ns, fused_ns, saved_ns;
-  int64_t bytes;     /* the edge's value */
-  double threshold;  /* the verdict is yes when saved_ns exceeds it */
-  const char *flip;  /* the smallest change that turns the verdict */
+  int64_t bytes;    /* the edge's value */
+  double threshold; /* the verdict is yes when saved_ns exceeds it */
+  const char *flip; /* the smallest change that turns the verdict */
 } lw_decision;
 
 typedef struct lw_trace lw_trace;

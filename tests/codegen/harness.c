@@ -86,7 +86,9 @@ static lw_status compare(const lw_literal *want, const lw_literal *got,
 }
 
 static lw_inst *wrap(lw_module *m) {
-  lw_comp *body = m->entry, *c = lw_comp_new(m, "wrapped");
+  lw_comp *body = m->entry;
+  if (body->root->opcode == LW_OP_FUSION) return body->root; /* `extract`ed */
+  lw_comp *c = lw_comp_new(m, "wrapped");
   int32_t n = (int32_t)body->params.len;
   lw_inst **ps = calloc((size_t)n + 1, sizeof *ps);
   for (int32_t i = 0; i < n; i++)

@@ -1,9 +1,9 @@
-/* fusion_tool STRATEGY FILE [report|print|trace|phases|bits]: runs one strategy's fusion
- * passes over a module text, for the parity script, the corpus comparison and
- * the lit tests. `plain` as the strategy runs nothing. With LW_FULL set the
- * whole CPU pipeline runs, with the strategy's passes in their place. LW_TARGET
- * names the target (default: the generic one, so that decisions are the same on
- * every machine). */
+/* fusion_tool STRATEGY FILE [report|print|trace|phases|bits]: runs one
+ * strategy's fusion passes over a module text, for the parity script, the
+ * corpus comparison and the lit tests. `plain` as the strategy runs nothing.
+ * With LW_FULL set the whole CPU pipeline runs, with the strategy's passes in
+ * their place. LW_TARGET names the target (default: the generic one, so that
+ * decisions are the same on every machine). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +25,8 @@
 static lw_status run_all(lw_module *m, const char *what, bool full,
                          const lw_target *t, lw_trace *trace) {
   int n;
-  lw_pipeline_options o = {.target = t, .trace = trace,
-                           .pass_options = getenv("LW_OPTIONS")};
+  lw_pipeline_options o = {
+      .target = t, .trace = trace, .pass_options = getenv("LW_OPTIONS")};
   static const char *const empty[] = {NULL};
   o.extra = lw_fusion_passes(&n);
   o.n_extra = n;
@@ -131,7 +131,8 @@ static lw_status work(char **argv, const char *what) {
   LW_TRY(lw_module_clone(m, &before));
   clock_t start = clock();
   LW_TRY(run_all(m, argv[1], getenv("LW_FULL") != NULL, t, trace));
-  fprintf(stderr, "%.1f ms\n", (double)(clock() - start) * 1000 / CLOCKS_PER_SEC);
+  fprintf(stderr, "%.1f ms\n",
+          (double)(clock() - start) * 1000 / CLOCKS_PER_SEC);
   show(m, trace, what);
   if (!strcmp(what, "bits")) LW_TRY(run_bits(before, m));
   lw_trace_free(trace);

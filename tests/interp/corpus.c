@@ -99,8 +99,8 @@ static lw_status make_args(const lw_module *m, lw_npz *in, lw_arena *a,
     LW_TRY(lw_literal_new(a, s, &(*args)[k]));
     int64_t leaves = lw_shape_leaf_count(s);
     for (int64_t l = 0; l < leaves; l++, leaf++) {
-      lw_literal **slot = lw_shape_is_tuple(s) ? &(*args)[k]->elems[l]
-                                               : &(*args)[k];
+      lw_literal **slot =
+          lw_shape_is_tuple(s) ? &(*args)[k]->elems[l] : &(*args)[k];
       char key[32];
       snprintf(key, sizeof key, "p%d", leaf);
       if (!lw_shape_is_array((*slot)->shape)) continue;
@@ -115,7 +115,8 @@ static lw_status make_args(const lw_module *m, lw_npz *in, lw_arena *a,
 
 /* ---- comparing ---- */
 
-static void say(const char *name, int k, const lw_literal *x, const char *what) {
+static void say(const char *name, int k, const lw_literal *x,
+                const char *what) {
   printf("  %s o%d %s: %s\n", name, k, lw_prim_name(x->shape->type), what);
 }
 
@@ -184,8 +185,8 @@ static bool compare_leaf(report *r, const char *name, lw_npz *out, int k,
     lw_status_free(s);
     return false;
   }
-  bool ok = ref ? by_reference(r, name, k, x, xla, ref)
-                : by_peer(r, name, k, x, xla);
+  bool ok =
+      ref ? by_reference(r, name, k, x, xla, ref) : by_peer(r, name, k, x, xla);
   const char *why = known_reason(name, k);
   if (ok || !why) return ok;
   say(name, k, x, why);
@@ -234,8 +235,8 @@ static lw_status run(job *j, const char *dir, lw_literal **result) {
   int n = 0;
   LW_TRY(make_args(j->m, j->in, j->arena, &args, &n));
   lw_interp_options opt = {.max_steps = 20000000, .max_bytes = 4ll << 30};
-  return lw_interp_run(j->m, (const lw_literal *const *)args, n, &opt,
-                       j->arena, result);
+  return lw_interp_run(j->m, (const lw_literal *const *)args, n, &opt, j->arena,
+                       result);
 }
 
 static void program(report *r, const char *dir, const char *name) {
@@ -306,10 +307,10 @@ int main(int argc, char **argv) {
     return 2;
   }
   if (!named) folder(&r, root);
-  printf("%d programs: %d ran, %d hold (%d outputs by a named reason), %d "
-         "refused; geometric mean of rms ratios %.3f over %lld outputs\n",
-         r.programs, r.ran, r.held, r.near_ties, r.refused,
-         r.ratios ? exp(r.log_ratio / (double)r.ratios) : 1,
-         (long long)r.ratios);
+  printf(
+      "%d programs: %d ran, %d hold (%d outputs by a named reason), %d "
+      "refused; geometric mean of rms ratios %.3f over %lld outputs\n",
+      r.programs, r.ran, r.held, r.near_ties, r.refused,
+      r.ratios ? exp(r.log_ratio / (double)r.ratios) : 1, (long long)r.ratios);
   return r.ran == r.held ? 0 : 3;
 }

@@ -273,9 +273,8 @@ static void dot_case(int m, int n, int k) {
   bool thin = m < 4 || n < 4;
   for (int i = 0; i < m; i++)
     for (int j = 0; j < n; j++)
-      want[i * n + j] =
-          (thin ? skinny : chain)((float *)args[0]->data + i * k,
-                                  (float *)args[1]->data + j, k, n);
+      want[i * n + j] = (thin ? skinny : chain)(
+          (float *)args[0]->data + i * k, (float *)args[1]->data + j, k, n);
   same_floats(text, r, want);
   free(want);
   program_free(&p);
@@ -312,8 +311,7 @@ static void convolutions(void **state) {
       float acc = 0, s = 0;
       for (int k = 0; k < S * F; k++) {
         int pos = at + k / F - 1;
-        if (pos >= 0 && pos < L)
-          s = fmaf(x[pos * F + k % F], w[k * O + o], s);
+        if (pos >= 0 && pos < L) s = fmaf(x[pos * F + k % F], w[k * O + o], s);
         if (k % 256 == 255 || k + 1 == S * F) {
           acc = k < 256 ? s : acc + s;
           s = 0;
@@ -327,10 +325,10 @@ static void convolutions(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(rows),      cmocka_unit_test(outer_rows),
-      cmocka_unit_test(columns),   cmocka_unit_test(sequences),
-      cmocka_unit_test(pinned),    cmocka_unit_test(scans),
-      cmocka_unit_test(dots),      cmocka_unit_test(convolutions),
+      cmocka_unit_test(rows),    cmocka_unit_test(outer_rows),
+      cmocka_unit_test(columns), cmocka_unit_test(sequences),
+      cmocka_unit_test(pinned),  cmocka_unit_test(scans),
+      cmocka_unit_test(dots),    cmocka_unit_test(convolutions),
   };
   return cmocka_run_group_tests_name("interp fold", tests, NULL, NULL);
 }

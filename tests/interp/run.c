@@ -6,8 +6,7 @@
 void program_read(program *p, const char *text) {
   p->ctx = lw_context_new();
   p->arena = lw_arena_new();
-  lw_status s =
-      lw_read_text(p->ctx, text, strlen(text), "test", NULL, &p->m);
+  lw_status s = lw_read_text(p->ctx, text, strlen(text), "test", NULL, &p->m);
   if (s) fail_msg("%s\n%s", lw_status_message(s), text);
 }
 

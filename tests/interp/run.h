@@ -2,9 +2,9 @@
 #ifndef LW_TESTS_INTERP_RUN_H
 #define LW_TESTS_INTERP_RUN_H
 
+#include "../unit.h"
 #include "interp/interp.h"
 #include "reader/reader.h"
-#include "../unit.h"
 
 typedef struct {
   lw_context *ctx;
@@ -22,6 +22,7 @@ lw_literal *program_run(program *p, const lw_literal *const *args, int n,
 void program_fails(program *p, const lw_interp_options *opts, lw_code code,
                    const char *words);
 /* f32 array argument with deterministic values in [-1, 1) of mixed size. */
-lw_literal *floats(program *p, int32_t rank, const int64_t *dims, uint64_t seed);
+lw_literal *floats(program *p, int32_t rank, const int64_t *dims,
+                   uint64_t seed);
 
 #endif

@@ -3,22 +3,31 @@
 
 #include "run.h"
 
-#define LOOP(n, len)                                                           \
-  "HloModule m\n"                                                              \
-  "c { p = (s32[], f32[" len "]) parameter(0)\n"                               \
-  " i = s32[] get-tuple-element(p), index=0\n n = s32[] constant(" n ")\n"     \
-  " ROOT t = pred[] compare(i, n), direction=LT }\n"                           \
-  "b { p = (s32[], f32[" len "]) parameter(0)\n"                               \
-  " i = s32[] get-tuple-element(p), index=0\n"                                 \
-  " x = f32[" len "] get-tuple-element(p), index=1\n"                          \
-  " s = f32[1] dynamic-slice(x, i), dynamic_slice_sizes={1}\n"                 \
-  " d = f32[1] add(s, s)\n o = s32[] constant(1)\n j = s32[] add(i, o)\n"      \
-  " y = f32[" len "] dynamic-update-slice(x, d, j)\n"                          \
-  " ROOT t = (s32[], f32[" len "]) tuple(j, y) }\n"                            \
-  "ENTRY e { z = s32[] constant(0)\n v = f32[] constant(1)\n"                  \
-  " x = f32[" len "] broadcast(v), dimensions={}\n"                            \
-  " s = (s32[], f32[" len "]) tuple(z, x)\n"                                   \
-  " w = (s32[], f32[" len "]) while(s), condition=c, body=b\n"                 \
+#define LOOP(n, len)                                                      \
+  "HloModule m\n"                                                         \
+  "c { p = (s32[], f32[" len                                              \
+  "]) parameter(0)\n"                                                     \
+  " i = s32[] get-tuple-element(p), index=0\n n = s32[] constant(" n      \
+  ")\n"                                                                   \
+  " ROOT t = pred[] compare(i, n), direction=LT }\n"                      \
+  "b { p = (s32[], f32[" len                                              \
+  "]) parameter(0)\n"                                                     \
+  " i = s32[] get-tuple-element(p), index=0\n"                            \
+  " x = f32[" len                                                         \
+  "] get-tuple-element(p), index=1\n"                                     \
+  " s = f32[1] dynamic-slice(x, i), dynamic_slice_sizes={1}\n"            \
+  " d = f32[1] add(s, s)\n o = s32[] constant(1)\n j = s32[] add(i, o)\n" \
+  " y = f32[" len                                                         \
+  "] dynamic-update-slice(x, d, j)\n"                                     \
+  " ROOT t = (s32[], f32[" len                                            \
+  "]) tuple(j, y) }\n"                                                    \
+  "ENTRY e { z = s32[] constant(0)\n v = f32[] constant(1)\n"             \
+  " x = f32[" len                                                         \
+  "] broadcast(v), dimensions={}\n"                                       \
+  " s = (s32[], f32[" len                                                 \
+  "]) tuple(z, x)\n"                                                      \
+  " w = (s32[], f32[" len                                                 \
+  "]) while(s), condition=c, body=b\n"                                    \
   " ROOT r = f32[" len "] get-tuple-element(w), index=1 }\n"
 
 /* 100,000 updates of a 400 KB array: 40 GB if each one copied. The memory
@@ -93,8 +102,8 @@ static void wrong_arguments(void **state) {
   program_fails(&p, NULL, LW_INVALID_ARGUMENT, "takes 1 arguments");
   int64_t dims[1] = {4};
   lw_literal *x = floats(&p, 1, dims, 1), *r = NULL;
-  lw_status s = lw_interp_run(p.m, (const lw_literal *const *)&x, 1, NULL,
-                              p.arena, &r);
+  lw_status s =
+      lw_interp_run(p.m, (const lw_literal *const *)&x, 1, NULL, p.arena, &r);
   assert_int_equal(lw_status_code(s), LW_INVALID_ARGUMENT);
   assert_non_null(strstr(lw_status_message(s), "f32[4]"));
   lw_status_free(s);

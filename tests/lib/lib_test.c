@@ -143,8 +143,7 @@ static void table_is_found(void **state) {
   (void)state;
   int n = 0;
   const lw_lib_entry *e = lw_lib_entries(&n);
-  for (int k = 0; k < n; k++)
-    assert_ptr_equal(lw_lib_find(e[k].target), &e[k]);
+  for (int k = 0; k < n; k++) assert_ptr_equal(lw_lib_find(e[k].target), &e[k]);
   assert_null(lw_lib_find("nobody.home"));
   assert_true(lw_lib_is_identity("Sharding"));
 }
@@ -192,8 +191,8 @@ static void uniform_range(void **state) {
     lw_literal_set_f64(&a, 0, 0, 1);
     lw_literal_set_f64(&b, 0, 0, 1.25);
     assert_null(lw_literal_new(arena, shape(types[k], 1, N, 0), &x));
-    assert_null(lw_rng_fill(7, 0, LW_RNG_UNIFORM, types[k], N, lo, hi,
-                            x->data));
+    assert_null(
+        lw_rng_fill(7, 0, LW_RNG_UNIFORM, types[k], N, lo, hi, x->data));
     double sum = 0;
     for (int i = 0; i < N; i++) {
       double v = lw_literal_get_f64(x, i, 0);
@@ -240,11 +239,16 @@ static void references(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(fft_lengths),   cmocka_unit_test(schur),
-      cmocka_unit_test(failed_cholesky), cmocka_unit_test(wrong_calls),
-      cmocka_unit_test(table_is_found), cmocka_unit_test(config),
-      cmocka_unit_test(blocks),        cmocka_unit_test(uniform_range),
-      cmocka_unit_test(ulps),          cmocka_unit_test(references),
+      cmocka_unit_test(fft_lengths),
+      cmocka_unit_test(schur),
+      cmocka_unit_test(failed_cholesky),
+      cmocka_unit_test(wrong_calls),
+      cmocka_unit_test(table_is_found),
+      cmocka_unit_test(config),
+      cmocka_unit_test(blocks),
+      cmocka_unit_test(uniform_range),
+      cmocka_unit_test(ulps),
+      cmocka_unit_test(references),
   };
   return cmocka_run_group_tests_name("lib", tests, setup, teardown);
 }

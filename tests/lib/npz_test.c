@@ -35,17 +35,16 @@ static int teardown(void **state) {
 
 static lw_literal *make(box *b, lw_prim t, int32_t rank, const int64_t *dims) {
   lw_literal *l = NULL;
-  assert_null(
-      lw_literal_new(b->a, lw_shape_array(b->ctx, t, rank, dims), &l));
+  assert_null(lw_literal_new(b->a, lw_shape_array(b->ctx, t, rank, dims), &l));
   return l;
 }
 
 static void round_trip(void **state) {
   box *b = *state;
-  static const lw_prim types[] = {LW_PRED, LW_S8,   LW_U8,     LW_S16, LW_U16,
-                                  LW_S32,  LW_U32,  LW_S64,    LW_U64, LW_F16,
-                                  LW_F32,  LW_F64,  LW_C64,    LW_C128,
-                                  LW_BF16, LW_S4,   LW_F8E5M2, LW_F4E2M1FN};
+  static const lw_prim types[] = {
+      LW_PRED, LW_S8,   LW_U8,   LW_S16, LW_U16,    LW_S32,
+      LW_U32,  LW_S64,  LW_U64,  LW_F16, LW_F32,    LW_F64,
+      LW_C64,  LW_C128, LW_BF16, LW_S4,  LW_F8E5M2, LW_F4E2M1FN};
   enum { N = sizeof types / sizeof *types };
   const lw_literal *arrays[N];
   const char *keys[N];
@@ -53,8 +52,9 @@ static void round_trip(void **state) {
   for (int k = 0; k < N; k++) {
     lw_literal *l = make(b, types[k], 2, dims);
     for (int64_t i = 0; i < 6; i++)
-      lw_literal_set_f64(l, i, 0, types[k] == LW_PRED ? (double)(i & 1)
-                                                      : (double)(i - (i == 5)));
+      lw_literal_set_f64(
+          l, i, 0,
+          types[k] == LW_PRED ? (double)(i & 1) : (double)(i - (i == 5)));
     arrays[k] = l;
     keys[k] = lw_arena_printf(b->a, "k%d", k);
   }
@@ -104,8 +104,7 @@ static void put_raw(const char *path, const char *header, const void *data,
   memcpy(p + 10 + len, data, n);
   zip_source_t *s = zip_source_buffer(zip, p, 10 + len + n, 1);
   zip_int64_t at = zip_file_add(zip, "x.npy", s, 0);
-  if (stored)
-    zip_set_file_compression(zip, (zip_uint64_t)at, ZIP_CM_STORE, 0);
+  if (stored) zip_set_file_compression(zip, (zip_uint64_t)at, ZIP_CM_STORE, 0);
   assert_int_equal(zip_close(zip), 0);
 }
 

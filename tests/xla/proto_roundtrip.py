@@ -1,6 +1,5 @@
 """Our protos against XLA's: every .pb is rewritten by us; XLA loads and saves
-the original and ours, and the two must be equal, byte for byte, or field for
-field. Also: before.pb and before.hlo have one fingerprint, and a text turned
+the original and ours, and the two must be equal byte for byte. Also: before.pb and before.hlo have one fingerprint, and a text turned
 into a proto by us says in XLA's words what XLA read from the text.
 
 usage: proto_roundtrip.py PB_TOOL DIRECTORY [substring]
@@ -70,7 +69,7 @@ def without_id(data):
 
 def same(a, b):
   x, y = (without_id(load(d).as_serialized_hlo_module_proto()) for d in (a, b))
-  return x == y, x, y
+  return x == y
 
 
 def rewrite(tool, mode, path, out):
@@ -133,12 +132,8 @@ def main():
         if not why:
           original = open(path, "rb").read()
           try:
-            equal, x, y = same(original, open(out, "rb").read())
-            if not equal:
+            if not same(original, open(out, "rb").read()):
               why = "differs"
-              if only:
-                open("/tmp/proto_a.pb", "wb").write(x)
-                open("/tmp/proto_b.pb", "wb").write(y)
           except Exception as e:
             why = "XLA refuses ours: " + str(e)[:300]
         text = path[:-3] + ".hlo"

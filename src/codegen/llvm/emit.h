@@ -83,6 +83,10 @@ typedef struct lw_fn {
   bool flush;
   bool canonical; /* NaN bits are observed */
   int32_t stage; /* being emitted */
+  /* First stage of the map group being emitted (-1: none) and its lanes: what
+   * the group made before is read from registers, whatever the mask. */
+  int32_t group_first;
+  lw_mask group_mask;
   lw_status error; /* the first one; emission goes on with undef */
 } lw_fn;
 

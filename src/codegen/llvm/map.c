@@ -17,18 +17,23 @@ void lw_store_result(lw_fn *f, const lw_stage *s, int32_t result, lw_ev v,
 
 /* All values first, then all stores: an output may be written over a parameter
  * that another stage of the group reads at the same element. */
+/* All values first, then the stores: an output may lie in the buffer of a
+ * parameter that a later stage of the group reads at the same element. */
 static void map_body(lw_fn *f, void *ctx, const lw_expr *g) {
   const group *gr = ctx;
-  lw_ev *v = LW_NEW_ARRAY(f->arena, lw_ev, gr->n);
+  lw_ev *x = LW_NEW_ARRAY(f->arena, lw_ev, gr->n);
+  f->group_first = gr->first;
+  f->group_mask = f->mask;
   for (int32_t k = 0; k < gr->n; k++) {
     const lw_stage *s = &f->k->stages[gr->first + k];
     const lw_expr *idx[LW_MAX_RANK];
     f->stage = gr->first + k;
     lw_ex_delinear(f->ix, g, s->domain->rank, s->domain->dims, idx);
-    v[k] = lw_emit_value(f, (lw_value){s->inst, s->leaf}, idx);
+    x[k] = lw_emit_value(f, (lw_value){s->inst, s->leaf}, idx);
   }
   for (int32_t k = 0; k < gr->n; k++)
-    lw_store_result(f, &f->k->stages[gr->first + k], 0, v[k], g);
+    lw_store_result(f, &f->k->stages[gr->first + k], 0, x[k], g);
+  f->group_first = -1;
 }
 
 static int widest(lw_fn *f, int32_t first, int32_t n) {

@@ -15,6 +15,7 @@ static lw_status emit_stage(lw_fn *f, int32_t n) {
   f->stage = n;
   f->stage_level = f->n_levels - 1;
   f->least_level = 0;
+  f->group_first = -1;
   f->mask = (lw_mask){0};
   if (s->domain->elements == 0) return NULL;
   switch (s->kind) {

@@ -832,19 +832,24 @@ static lw_ev value_at(lw_fn *f, lw_value v, const lw_expr *const *idx) {
     rank = 0;
     x.vec = false;
   }
-  LLVMValueRef ms = imm ? NULL : f->mask.s, mv = x.vec ? f->mask.v : NULL;
+  bool mate = p->kind == LW_PLACE_STAGED && f->group_first >= 0 &&
+              p->stage >= f->group_first && p->stage <= f->stage;
+  const lw_mask *mask = mate ? &f->group_mask : &f->mask;
+  LLVMValueRef ms = imm ? NULL : mask->s, mv = x.vec ? mask->v : NULL;
   for (int l = level; l < f->n_levels; l++) {
     memo *m = memo_find(f, l, v.inst, v.leaf, rank, idx, ms, mv);
     if (m) return m->ev;
   }
-  if (ms && f->mask.s_level > level) level = f->mask.s_level;
+  if (ms && mask->s_level > level) level = mask->s_level;
   lw_ev r;
   if (imm || own || p->kind == LW_PLACE_INLINE)
     r = compute(f, v.inst, idx, level);
   else
     r = from_memory(f, v, idx, p, level);
   if (r.vec) r.level = f->n_levels - 1;
-  memo_add(f, r.level, v.inst, v.leaf, rank, idx, ms, mv, r);
+  /* found from the level of the index on, be its code higher */
+  memo_add(f, r.level > level ? r.level : level, v.inst, v.leaf, rank, idx, ms,
+           mv, r);
   return r;
 }
 
