@@ -162,7 +162,8 @@ static int print_extract(const cli_args *a, const lw_module *m) {
   }
   if (j) {
     cJSON_AddStringToObject(j, "module", m->name);
-    if (!a->value[OPT_PROTO]) cJSON_AddStringToObject(j, "hlo", lw_buf_cstr(&b));
+    if (!a->value[OPT_PROTO])
+      cJSON_AddStringToObject(j, "hlo", lw_buf_cstr(&b));
     cli_json_print(j);
   }
   lw_buf_free(&b);
@@ -182,7 +183,8 @@ int cli_run_extract(const cli_args *a) {
   } else if (!i && !c) {
     code = no_such_name(in.module, name);
   } else {
-    lw_module *out = i ? extract_inst(in.module, i) : extract_comp(in.module, c);
+    lw_module *out =
+        i ? extract_inst(in.module, i) : extract_comp(in.module, c);
     code = print_extract(a, out);
     lw_module_free(out);
   }

@@ -22,7 +22,8 @@ static int print_as(const cli_args *a, const lw_module *m) {
   }
   if (j && !code) {
     cJSON_AddStringToObject(j, "module", m->name);
-    if (!a->value[OPT_PROTO]) cJSON_AddStringToObject(j, "hlo", lw_buf_cstr(&b));
+    if (!a->value[OPT_PROTO])
+      cJSON_AddStringToObject(j, "hlo", lw_buf_cstr(&b));
     cli_json_print(j);
   } else {
     cJSON_Delete(j);

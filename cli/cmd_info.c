@@ -144,7 +144,8 @@ int cli_run_targets(const cli_args *a) {
 
 /* ---- doctor ---- */
 
-static void finding(cJSON *list, bool good, const char *what, const char *text) {
+static void finding(cJSON *list, bool good, const char *what,
+                    const char *text) {
   if (list) {
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "what", what);
@@ -189,9 +190,10 @@ static int check_road(cJSON *list) {
   lw_status st = try_road(a, &same);
   int code = !st && same ? CLI_YES : CLI_MISSING;
   finding(list, code == CLI_YES, "compile and run",
-          st     ? lw_status_message(st)
-          : same ? "a small program gives the same bits on every road"
-                 : "a small program does NOT give the same bits; lawson verify");
+          st ? lw_status_message(st)
+          : same
+              ? "a small program gives the same bits on every road"
+              : "a small program does NOT give the same bits; lawson verify");
   lw_status_free(st);
   lw_arena_free(a);
   return code;

@@ -101,9 +101,10 @@ static void report_disabled(const cli_args *a, const cli_input *in) {
   for (int32_t k = 0; k < r->n; k++) {
     const lw_pass_result *p = &r->v[k];
     if (!listed(list, p->pass->name)) continue;
-    cli_note("disabled: %s (would have run %d times, changed the module in "
-             "%d, instructions %+lld)",
-             p->pass->name, p->runs, p->moved_runs, (long long)p->inst_delta);
+    cli_note(
+        "disabled: %s (would have run %d times, changed the module in "
+        "%d, instructions %+lld)",
+        p->pass->name, p->runs, p->moved_runs, (long long)p->inst_delta);
   }
   lw_compiled_free(c);
 }
@@ -179,9 +180,8 @@ static int print_report(const cli_args *a, const cli_input *in,
                 "intermediate bytes\n",
                 (long long)now.kernels, (long long)now.fusions,
                 (long long)now.intermediate_bytes);
-  lw_buf_printf(
-      b, "bytes kept off memory    %lld\n",
-      (long long)(none.intermediate_bytes - now.intermediate_bytes));
+  lw_buf_printf(b, "bytes kept off memory    %lld\n",
+                (long long)(none.intermediate_bytes - now.intermediate_bytes));
   lw_compiled_free(unfused);
   return CLI_YES;
 }

@@ -44,7 +44,8 @@ static void collect_outputs(session *s, const lw_literal *l) {
 
 static int64_t input_bytes(const session *s) {
   int64_t n = 0;
-  for (int32_t k = 0; k < s->n_args; k++) n += lw_shape_bytes(s->args[k]->shape);
+  for (int32_t k = 0; k < s->n_args; k++)
+    n += lw_shape_bytes(s->args[k]->shape);
   return n;
 }
 
@@ -167,8 +168,8 @@ static lw_status compare_one(session *s, lw_npz *z, int k,
   LW_TRY(lw_literal_diff(got, w, false, &c->diff));
   lw_prim t = lw_prim_part(got->shape->type);
   lw_prim narrow = narrowest_float(s->in.module);
-  c->close = lw_close_to_peer(t, narrow == LW_PRIM_INVALID ? t : narrow,
-                              &c->diff);
+  c->close =
+      lw_close_to_peer(t, narrow == LW_PRIM_INVALID ? t : narrow, &c->diff);
   if (c->close) return NULL;
   return compare_reference(s, z, r, got, w, c);
 }
@@ -257,8 +258,7 @@ static void json_outputs(session *s) {
     cJSON_AddStringToObject(o, "type", lw_prim_name(l->shape->type));
     cJSON *dims = cJSON_AddArrayToObject(o, "dims");
     for (int32_t d = 0; d < l->shape->rank; d++) {
-      cJSON_AddItemToArray(dims,
-                           cJSON_CreateNumber((double)l->shape->dims[d]));
+      cJSON_AddItemToArray(dims, cJSON_CreateNumber((double)l->shape->dims[d]));
     }
     cJSON *first = cJSON_AddArrayToObject(o, "first");
     for (int64_t e = 0; e < l->shape->elements && e < SHOWN; e++) {
@@ -308,11 +308,11 @@ static void report_text(session *s) {
   }
   cli_note("%s: compile %.2f ms, run %.4f ms (%.4f..%.4f, %zu runs)", road(s),
            s->compile_ms, median(s), least, most, n);
-  cli_note("%lld fusions, %lld kernels (%lld launched), %lld threads, peak "
-           "%lld bytes",
-           (long long)s->fusions, (long long)s->kernels,
-           (long long)s->launched, (long long)s->threads,
-           (long long)s->peak_bytes);
+  cli_note(
+      "%lld fusions, %lld kernels (%lld launched), %lld threads, peak "
+      "%lld bytes",
+      (long long)s->fusions, (long long)s->kernels, (long long)s->launched,
+      (long long)s->threads, (long long)s->peak_bytes);
 }
 
 static int after_run(session *s) {

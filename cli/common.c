@@ -102,7 +102,9 @@ static int fail_as(lw_status st, int code) {
   return code;
 }
 
-int cli_fail(lw_status st) { return fail_as(st, exit_code(lw_status_code(st))); }
+int cli_fail(lw_status st) {
+  return fail_as(st, exit_code(lw_status_code(st)));
+}
 
 int cli_fail_compile(const cli_args *a, lw_status st) {
   lw_code c = lw_status_code(st);
@@ -155,8 +157,8 @@ static lw_status check_module(const cli_input *in, lw_diags *d) {
 int cli_load(const cli_args *a, int k, bool check, cli_input *in) {
   *in = (cli_input){.ctx = lw_context_new(), .arena = lw_arena_new()};
   lw_diags d = {0};
-  lw_status st = lw_load_module(in->ctx, a->positional[k],
-                                a->value[OPT_MODULE], &d, &in->module);
+  lw_status st = lw_load_module(in->ctx, a->positional[k], a->value[OPT_MODULE],
+                                &d, &in->module);
   bool choose = lw_status_code(st) == LW_FAILED_PRECONDITION;
   if (!st && check) {
     if (!d.file) d.file = a->positional[k];

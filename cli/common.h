@@ -37,8 +37,8 @@ void cli_close(cli_input *in);
 int cli_check_compiler(const cli_args *a);
 /* --inputs or random ones; what was random is said on standard error and, when
  * report is given, listed there. */
-int cli_inputs(const cli_args *a, cli_input *in, lw_literal ***args,
-               int32_t *n, cJSON *report);
+int cli_inputs(const cli_args *a, cli_input *in, lw_literal ***args, int32_t *n,
+               cJSON *report);
 /* A whole number option. */
 int cli_number(const cli_args *a, cli_option_id id, int64_t low, int64_t high,
                int64_t dflt, int64_t *out);

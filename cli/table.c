@@ -162,15 +162,16 @@ void cli_print_usage(lw_buf *b) {
   for (const cli_command *const *c = cli_commands; *c; c++) {
     lw_buf_printf(b, "  %-9s%s\n", (*c)->name, (*c)->summary);
   }
-  lw_buf_str(b,
-             "\nMODULE is a file of HLO text or proto, - for standard input, "
-             "or a folder of dumps.\n"
-             "lawson COMMAND --help   the command's options\n"
-             "lawson help NAME        a command, a pass, or a refusal's reason\n"
-             "lawson --version        LLVM, CPU and target file\n"
-             "\nexit status: 0 yes; 1 bad or unsupported input; 2 wrong usage; "
-             "3 the answer is no;\n4 a compiler or device is missing; 70 "
-             "internal error\n");
+  lw_buf_str(
+      b,
+      "\nMODULE is a file of HLO text or proto, - for standard input, "
+      "or a folder of dumps.\n"
+      "lawson COMMAND --help   the command's options\n"
+      "lawson help NAME        a command, a pass, or a refusal's reason\n"
+      "lawson --version        LLVM, CPU and target file\n"
+      "\nexit status: 0 yes; 1 bad or unsupported input; 2 wrong usage; "
+      "3 the answer is no;\n4 a compiler or device is missing; 70 "
+      "internal error\n");
 }
 
 void cli_print_command(lw_buf *b, const cli_command *c) {

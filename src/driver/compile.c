@@ -29,8 +29,7 @@ static double since_ms(double start) { return now_ms() - start; }
 
 /* ---- passes ---- */
 
-static lw_status fusion_steps(const char *strategy,
-                              const char *const **steps) {
+static lw_status fusion_steps(const char *strategy, const char *const **steps) {
   static const char *const known[] = {"none", "xla", "priority"};
   if (!strategy) strategy = "priority";
   *steps = lw_fusion_pipeline(strategy);
@@ -75,8 +74,8 @@ static lw_status run_passes(lw_compiled *c, const lw_compile_options *o) {
   };
   p.n_extra = n;
   LW_TRY(fusion_steps(o->fusion, &p.fusion_steps));
-  LW_TRY(lw_pipeline_run(c->module, &lw_pipeline_cpu, &p, c->arena,
-                         &c->report));
+  LW_TRY(
+      lw_pipeline_run(c->module, &lw_pipeline_cpu, &p, c->arena, &c->report));
   drop_unreachable(c->module);
   return NULL;
 }

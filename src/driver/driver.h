@@ -11,12 +11,12 @@
 #include "trace/trace.h"
 
 typedef struct {
-  const char *fusion;        /* "none", "xla", "priority" (default) */
-  const char *target;        /* "cpu" (by CPUID) or a target file's path */
-  const char *passes;        /* comma list: run just these; NULL: the pipeline */
-  const char *disable;       /* comma list */
-  const char *fuel;          /* "PASS=N[,PASS=N]" */
-  const char *pass_options;  /* "PASS.option=value,..." */
+  const char *fusion;       /* "none", "xla", "priority" (default) */
+  const char *target;       /* "cpu" (by CPUID) or a target file's path */
+  const char *passes;       /* comma list: run just these; NULL: the pipeline */
+  const char *disable;      /* comma list */
+  const char *fuel;         /* "PASS=N[,PASS=N]" */
+  const char *pass_options; /* "PASS.option=value,..." */
   const char *allow_inexact; /* comma list of rewrite names */
   const char *dump_passes;   /* directory */
   bool keep_fusions;         /* do not inline incoming fusions */
@@ -66,7 +66,8 @@ LW_MUST_USE lw_status lw_compiled_run(lw_compiled *c,
                                       lw_run_stats *stats);
 lw_executable *lw_compiled_executable(lw_compiled *c);
 
-/* ---- run.c: a compiled module with its inputs in buffers, to run often ---- */
+/* ---- run.c: a compiled module with its inputs in buffers, to run often ----
+ */
 typedef struct lw_bound lw_bound;
 LW_MUST_USE lw_status lw_bound_new(lw_compiled *c,
                                    const lw_literal *const *args,

@@ -116,10 +116,18 @@ static int by_name(const void *a, const void *b) {
 
 /* A dump holds much besides modules: memory reports, schedules, options. */
 static bool may_be_module(const char *name) {
-  static const char *const other[] = {
-      "buffer-assignment", "memory-usage", "live-range",  "debug_options",
-      "flagfile",          "thunk",        "execution_",  ".ll",
-      ".s",                ".ptx",         "inputs",      "outputs"};
+  static const char *const other[] = {"buffer-assignment",
+                                      "memory-usage",
+                                      "live-range",
+                                      "debug_options",
+                                      "flagfile",
+                                      "thunk",
+                                      "execution_",
+                                      ".ll",
+                                      ".s",
+                                      ".ptx",
+                                      "inputs",
+                                      "outputs"};
   for (size_t k = 0; k < sizeof other / sizeof *other; k++) {
     if (strstr(name, other[k])) return false;
   }
@@ -136,8 +144,8 @@ static lw_status list_folder(lw_context *ctx, const char *path,
   for (struct dirent *e; (e = readdir(d));) {
     if (!may_be_module(e->d_name)) continue;
     if (which && !strstr(e->d_name, which)) continue;
-    char *s = lw_arena_strdup(lw_context_arena(ctx), e->d_name,
-                              strlen(e->d_name));
+    char *s =
+        lw_arena_strdup(lw_context_arena(ctx), e->d_name, strlen(e->d_name));
     lw_vec_push(names, s);
   }
   closedir(d);

@@ -97,8 +97,7 @@ static void seed(flow *f, const lw_inst *i) {
       seed_scatter(f, i);
       break;
     case LW_OP_DYNAMIC_SLICE: {
-      const int64_t *sizes =
-          lw_inst_i64s(i, LW_ATTR_DYNAMIC_SLICE_SIZES, &n);
+      const int64_t *sizes = lw_inst_i64s(i, LW_ATTR_DYNAMIC_SLICE_SIZES, &n);
       if (n == lw_inst_operand(i, 0)->shape->rank) seed_starts(f, i, 1, sizes);
       break;
     }
@@ -243,7 +242,8 @@ static void set_range(lw_input_range *r, int64_t bound) {
   } else if (t == LW_PRED) {
     r->high = 1;
   } else if (lw_prim_is_int(t)) {
-    int64_t most = bits == 1 ? 0 : ((int64_t)1 << (bits < 5 ? bits - 1 : 4)) - 1;
+    int64_t most =
+        bits == 1 ? 0 : ((int64_t)1 << (bits < 5 ? bits - 1 : 4)) - 1;
     r->high = (double)(most > 10 ? 10 : most);
     r->low = lw_prim_is_signed(t) ? -r->high : 0;
   }
@@ -274,8 +274,8 @@ static void fill_leaves(flow *f, lw_literal *l, const lw_inst *param,
     return;
   }
   lw_input_range *r = &ranges[(*n)++];
-  *r = (lw_input_range){(int32_t)lw_inst_param_number(param), *leaf, l->shape,
-                        0, 0, false};
+  *r = (lw_input_range){
+      (int32_t)lw_inst_param_number(param), *leaf, l->shape, 0, 0, false};
   if (lw_shape_is_array(l->shape)) {
     set_range(r, bounds_of(f, param)[*leaf]);
     fill(l, r, s);

@@ -137,8 +137,7 @@ static void fill_literal(lw_literal *l, void *const *outputs, int32_t *n) {
   ++*n;
 }
 
-lw_status lw_bound_result(const lw_bound *b, lw_arena *a,
-                          lw_literal **result) {
+lw_status lw_bound_result(const lw_bound *b, lw_arena *a, lw_literal **result) {
   const lw_module *m = lw_compiled_module(b->c);
   LW_TRY(lw_literal_new(a, m->entry->root->shape, result));
   int32_t n = 0;

@@ -34,9 +34,9 @@ static bool same_element(const lw_literal *a, const lw_literal *b, int64_t k) {
 static const char *describe(const lw_literal *a, const lw_literal *b, int leaf,
                             int64_t first, int64_t differing, lw_arena *arena) {
   lw_buf t = {0};
-  lw_buf_printf(&t, "output %d: %lld of %lld elements differ, first at %lld: ",
-                leaf, (long long)differing, (long long)a->shape->elements,
-                (long long)first);
+  lw_buf_printf(
+      &t, "output %d: %lld of %lld elements differ, first at %lld: ", leaf,
+      (long long)differing, (long long)a->shape->elements, (long long)first);
   lw_literal_print_value(&t, b, first);
   lw_buf_str(&t, " instead of ");
   lw_literal_print_value(&t, a, first);
@@ -87,11 +87,16 @@ typedef struct {
 } road_plan;
 
 static const road_plan plans[] = {
-    {"none", "native", false, false},     {"none", "native", true, false},
-    {"xla", "native", false, false},      {"xla", "native", true, false},
-    {"priority", "native", false, false}, {"priority", "native", true, false},
-    {"priority", "native", false, true},  {"priority", "avx512", false, false},
-    {"priority", "avx2", false, false},   {"none", "avx2", false, false},
+    {"none", "native", false, false},
+    {"none", "native", true, false},
+    {"xla", "native", false, false},
+    {"xla", "native", true, false},
+    {"priority", "native", false, false},
+    {"priority", "native", true, false},
+    {"priority", "native", false, true},
+    {"priority", "avx512", false, false},
+    {"priority", "avx2", false, false},
+    {"none", "avx2", false, false},
     {"priority", "baseline", false, false},
 };
 enum { N_PLANS = sizeof plans / sizeof *plans };
@@ -164,16 +169,14 @@ static void find_library(const lw_module *m, lw_arena *a,
     }
   }
   out->n_library = (int32_t)names.len;
-  out->library =
-      lw_arena_memdup(a, names.data, names.len * sizeof *names.data);
+  out->library = lw_arena_memdup(a, names.data, names.len * sizeof *names.data);
   lw_vec_free(&names);
 }
 
 static const char *road_name(const verifier *v, const road_plan *p) {
-  return lw_arena_printf(
-      v->arena, "fusion=%s threads=%d isa=%s%s", p->fusion,
-      p->many_threads ? lw_pool_threads(v->pool) : 1, p->isa,
-      p->no_alias ? " no-alias" : "");
+  return lw_arena_printf(v->arena, "fusion=%s threads=%d isa=%s%s", p->fusion,
+                         p->many_threads ? lw_pool_threads(v->pool) : 1, p->isa,
+                         p->no_alias ? " no-alias" : "");
 }
 
 static void say(const lw_verify_options *o, int32_t k, const char *name) {
@@ -186,8 +189,7 @@ static void take_all(verifier *v, lw_verify_report *out) {
     r->name = road_name(v, &plans[k]);
     say(v->o, k + 1, r->name);
     take_road(v, &plans[k], r);
-    bool fine =
-        r->verdict == LW_ROAD_SAME || r->verdict == LW_ROAD_NOT_TESTED;
+    bool fine = r->verdict == LW_ROAD_SAME || r->verdict == LW_ROAD_NOT_TESTED;
     out->same = out->same && fine;
   }
 }

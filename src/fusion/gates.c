@@ -120,11 +120,23 @@ static int32_t updates_in(const lw_inst *i, const lw_inst **which) {
 
 /* A moving instruction other than root is reached from the parameter. */
 static bool moved_use(const lw_inst *from, const lw_inst *root) {
-  for (const lw_use *u = from->uses; u; u = u->next) {
-    if (u->user == root) continue;
-    if (counts_as_moving(u->user) || moved_use(u->user, root)) return true;
+  LW_VEC(const lw_inst *) stack = {0};
+  lw_map seen = {0};
+  bool found = false;
+  lw_vec_push(&stack, from);
+  while (stack.len && !found) {
+    const lw_inst *i = lw_vec_pop(&stack);
+    for (const lw_use *u = i->uses; u && !found; u = u->next) {
+      uint64_t *s = lw_map_put(&seen, (uintptr_t)u->user);
+      if (u->user == root || *s) continue;
+      *s = 1;
+      found = counts_as_moving(u->user);
+      lw_vec_push(&stack, u->user);
+    }
   }
-  return false;
+  lw_vec_free(&stack);
+  lw_map_free(&seen);
+  return found;
 }
 
 static bool constant_value(const lw_inst *i, int64_t *v) {

@@ -14,7 +14,8 @@
 
 #include "fusion/gates.h"
 
-enum { LW_CLASS_ROOT = -1, LW_MAX_CLASSES = 16, LW_LEAST_POINTS = 8 };
+enum { LW_CLASS_ROOT = -1, LW_MAX_CLASSES = 16 };
+#define LW_LEAST_POINTS 8.0 /* of a loop that is worth cutting */
 
 typedef struct {
   int32_t pos;                 /* of the instruction */

@@ -23,12 +23,9 @@
 #include "fusion/fusion.h"
 #include "fusion/groups.h"
 
-enum {
-  MAX_BUFFERS = 256,
-  MAX_OPS = 500,
-  MAX_BACK = 24,
-  SERIAL_ELEMENTS = 4096
-};
+enum { MAX_BUFFERS = 256, MAX_OPS = 500, MAX_BACK = 24 };
+#define SERIAL_ELEMENTS 4096.0
+#define ORDER_STEP 64u /* gaps for what joins bring */
 
 /* The space of a kernel. points == 0: not one of ours. */
 typedef struct {
@@ -41,7 +38,7 @@ typedef struct {
 typedef struct {
   lw_pass_env *env;
   lw_comp *comp;
-  LW_VEC(uint32_t) order; /* by id: position in the list + 1; 0: elsewhere */
+  LW_VEC(uint32_t) order; /* by id: rises along the list; 0: elsewhere */
   LW_VEC(uint64_t) stamp; /* by id: search that saw it */
   LW_VEC(space) spaces;   /* by id; points < 0: not asked yet */
   uint64_t search;
@@ -158,21 +155,36 @@ static bool keeps_element(const lw_inst *i) {
           i->shape->elements == lw_inst_operand(i, 0)->shape->elements);
 }
 
-/* From value to the outputs, only through what keeps the element number, or
- * into a row reduce as its operand. */
-static bool reads_own_element(const lw_inst *value, int depth) {
-  if (depth > 200) return false;
-  for (const lw_use *u = value->uses; u; u = u->next) {
-    const lw_inst *i = u->user;
-    if (i->opcode == LW_OP_TUPLE) continue;
-    if (i->opcode == LW_OP_REDUCE && u->slot < i->n_operands / 2 &&
-        is_row_reduce(i))
-      continue;
-    if (!keeps_element(i) || i->shape->elements != value->shape->elements)
-      return false;
-    if (!reads_own_element(i, depth + 1)) return false;
+/* One step from value to the outputs: through what keeps the element number,
+ * or into a row reduce as its operand. *on: the walk goes on from the user. */
+static bool step_keeps(const lw_use *u, bool *on) {
+  const lw_inst *i = u->user;
+  *on = false;
+  if (i->opcode == LW_OP_TUPLE) return true;
+  if (i->opcode == LW_OP_REDUCE && u->slot < i->n_operands / 2 &&
+      is_row_reduce(i))
+    return true;
+  *on = true;
+  return keeps_element(i) && i->shape->elements == u->def->shape->elements;
+}
+
+static bool reads_own_element(const lw_inst *value) {
+  LW_VEC(const lw_inst *) stack = {0};
+  lw_map seen = {0};
+  bool own = true, on;
+  lw_vec_push(&stack, value);
+  while (stack.len && own) {
+    const lw_inst *i = lw_vec_pop(&stack);
+    for (const lw_use *u = i->uses; u && own; u = u->next) {
+      own = step_keeps(u, &on);
+      uint64_t *s = lw_map_put(&seen, (uintptr_t)u->user);
+      if (on && !*s) lw_vec_push(&stack, u->user);
+      *s = 1;
+    }
   }
-  return true;
+  lw_vec_free(&stack);
+  lw_map_free(&seen);
+  return own;
 }
 
 static bool consumer_reads_own(const lw_inst *consumer, const lw_inst *def) {
@@ -185,23 +197,48 @@ static bool consumer_reads_own(const lw_inst *consumer, const lw_inst *def) {
   }
   int32_t slot = lw_fusion_slot(consumer, def);
   return slot < 0 ||
-         reads_own_element(lw_fusion_body(consumer)->params.data[slot], 0);
+         reads_own_element(lw_fusion_body(consumer)->params.data[slot]);
 }
 
 /* ---- order and paths ---- */
 
-static void number(run *r) {
+static void cover_ids(run *r) {
   size_t ids = (size_t)r->comp->module->n_inst_ids;
-  uint32_t k = 0;
   lw_vec_reserve(&r->order, ids);
   lw_vec_reserve(&r->stamp, ids);
   while (r->order.len < ids) r->order.data[r->order.len++] = 0;
   while (r->stamp.len < ids) r->stamp.data[r->stamp.len++] = 0;
-  for (lw_inst *i = r->comp->first; i; i = i->next) r->order.data[i->id] = ++k;
+}
+
+static void number(run *r) {
+  uint32_t k = 0;
+  cover_ids(r);
+  for (lw_inst *i = r->comp->first; i; i = i->next)
+    r->order.data[i->id] = k += ORDER_STEP;
 }
 
 static uint32_t at(const run *r, const lw_inst *i) {
   return (size_t)i->id < r->order.len ? r->order.data[i->id] : 0;
+}
+
+/* After a join only the stretch from behind `before` to what was last is in
+ * another order: it is numbered again where the gaps allow, else everything. */
+static void number_from(run *r, const lw_inst *before, uint32_t last) {
+  uint32_t low = before ? at(r, before) : 0, n = 0;
+  lw_inst *first = before ? before->next : r->comp->first, *end = first;
+  cover_ids(r);
+  while (end && at(r, end) <= last) {
+    end = end->next;
+    n++;
+  }
+  uint32_t high = end ? at(r, end) : low + (n + 2) * ORDER_STEP;
+  uint32_t step = n ? (high - low) / (n + 1) : 0;
+  if (step == 0) {
+    number(r);
+    return;
+  }
+  for (lw_inst *i = first; i != end; i = i->next)
+    r->order.data[i->id] = low += step;
 }
 
 /* i is an element of a's result, or a. */
@@ -331,10 +368,12 @@ static void drop_dead_outputs(lw_inst *f) {
 }
 
 static lw_inst *join(run *r, lw_inst *a, lw_inst *b) {
+  const lw_inst *before = a->prev;
+  uint32_t last = at(r, b);
   lw_inst *f = lw_fusion_join(a, b, "multi_output_fusion");
   drop_dead_outputs(f);
   if (space_of(r, f).reduces) lw_inst_set_i64(f, LW_ATTR_KIND, LW_FUSION_INPUT);
-  number(r);
+  number_from(r, before, last);
   r->changed = true;
   lw_pass_count(r->env, "joined", 1);
   return f;

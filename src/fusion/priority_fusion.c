@@ -27,7 +27,8 @@
 #include "fusion/fusion.h"
 #include "fusion/groups.h"
 
-enum { MAX_READS = 256, MAX_CODE = 20000 };
+enum { MAX_READS = 256 };
+#define MAX_CODE 20000.0
 
 /* Emitting a value at more indices than this is code, not speed. */
 static const double max_emitted = 16;

@@ -17,6 +17,7 @@
 #include "fusion/fuse.h"
 
 enum { MAX_REDUCES = 5, MAX_EMITTED = 15, MAX_CONCAT = 8, DOT_BYTES = 16384 };
+enum { MAX_DEPTH = 20000 }; /* of paths: the stack's bound, not XLA's rule */
 
 typedef struct {
   bool reused;
@@ -494,7 +495,7 @@ typedef struct {
   int32_t *index; /* post order position by id */
   int32_t *reach; /* by id: stamp when reachable from the producer */
   int32_t *seen;  /* by id: stamp * 2 + verdict */
-  int32_t stamp;
+  int32_t stamp, depth;
 } paths;
 
 /* Marks everything reachable from `from` whose position is below limit. */
@@ -519,13 +520,14 @@ static bool fuses_on_all_paths(paths *p, const lw_inst *producer,
   if (!xla_is_fusible(consumer)) return false;
   if (p->seen[consumer->id] / 2 == p->stamp)
     return p->seen[consumer->id] % 2 != 0;
-  bool ok = true;
+  bool ok = ++p->depth < MAX_DEPTH;
   for (int32_t k = 0; ok && k < consumer->n_operands; k++) {
     const lw_inst *o = lw_inst_operand(consumer, k);
     if (p->reach[o->id] != p->stamp) continue;
     ok = lw_gates_peek(p->gates, consumer, k) &&
          fuses_on_all_paths(p, producer, o);
   }
+  p->depth--;
   p->seen[consumer->id] = 2 * p->stamp + ok;
   return ok;
 }

@@ -582,8 +582,9 @@ static bool read_allows(lw_builder *b, const lw_read *rd, int32_t w,
   int32_t gr = group_of(k, rd->stage), gw = group_of(k, w);
   if (gr > gw) return false;
   const lw_stage *s = &k->stages[w];
-  if (gr == gw)
-    return s->kind == LW_STAGE_MAP && reads_own_element(b, rd) &&
+  if (gr == gw) /* stages of a loop store in order: none may read after w */
+    return s->kind == LW_STAGE_MAP && rd->stage <= w &&
+           reads_own_element(b, rd) &&
            lw_prim_bytes(lw_value_shape(rd->value)->type) * s->domain->elements ==
                bytes;
   if (p->n_points <= 1) return true;

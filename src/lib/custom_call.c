@@ -9,14 +9,14 @@
 
 static const lw_lib_entry table[] = {
 #define E(target, fn, what) {target, fn, what},
-#define E4(name, fn, what)                                                \
-  E("lapack_c" name "_ffi", fn, what)                                     \
-  E("lapack_d" name "_ffi", fn, what) E("lapack_s" name "_ffi", fn, what) \
-      E("lapack_z" name "_ffi", fn, what)
-#define E2(real, cplx, fn, what)                                          \
-  E("lapack_s" real "_ffi", fn, what)                                     \
-  E("lapack_d" real "_ffi", fn, what) E("lapack_c" cplx "_ffi", fn, what) \
-      E("lapack_z" cplx "_ffi", fn, what)
+#define E4(name, fn, what)            \
+  E("lapack_c" name "_ffi", fn, what) \
+  E("lapack_d" name "_ffi", fn, what) \
+  E("lapack_s" name "_ffi", fn, what) E("lapack_z" name "_ffi", fn, what)
+#define E2(real, cplx, fn, what)      \
+  E("lapack_s" real "_ffi", fn, what) \
+  E("lapack_d" real "_ffi", fn, what) \
+  E("lapack_c" cplx "_ffi", fn, what) E("lapack_z" cplx "_ffi", fn, what)
     E4("gees", lw_lapack_gees, "Schur decomposition") E4(
         "geev", lw_lapack_geev, "eigenvalues and vectors")
         E4("gehrd", lw_lapack_gehrd, "Hessenberg reduction") E4(

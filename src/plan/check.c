@@ -12,7 +12,7 @@
 typedef struct env env;
 struct env {
   uint64_t id;
-  const env *caller;  /* branches and calls: where operands are looked up */
+  const env *caller;   /* branches and calls: where operands are looked up */
   const lw_inst *call; /* the conditional or call, or NULL */
   int32_t first_operand;
 };

@@ -76,7 +76,8 @@ static void append(segment_list *to, const segment_list *from) {
 }
 
 void plan_liveness(builder *b) {
-  for (size_t k = 0; k < b->uses.len; k++) add_use_segments(b, &b->uses.data[k]);
+  for (size_t k = 0; k < b->uses.len; k++)
+    add_use_segments(b, &b->uses.data[k]);
   for (size_t k = 0; k < b->vals.len; k++) {
     b->vals.data[k].class_kind = b->vals.data[k].kind;
     b->vals.data[k].class_index = b->vals.data[k].index;
@@ -109,8 +110,8 @@ static bool step_allows(builder *b, int32_t position, int32_t r, int32_t w) {
     for (int32_t p = 0; p < k->n_params; p++) {
       if (plan_class(b, n->slices[p]) != r) continue;
       int32_t e = p * k->n_outputs + o;
-      bool ok =
-          (k->may_alias && k->may_alias[e]) || (k->must_alias && k->must_alias[e]);
+      bool ok = (k->may_alias && k->may_alias[e]) ||
+                (k->must_alias && k->must_alias[e]);
       if (!ok) return false;
     }
   }

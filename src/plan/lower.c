@@ -168,8 +168,7 @@ static void constant_leaves(scope *s, const lw_literal *l, const lw_inst *i,
 static bool overwritten(builder *b, const int32_t *dst, int32_t n, int32_t i,
                         int32_t src) {
   for (int32_t k = 0; k < n; k++) {
-    if (k != i && dst[k] >= 0 &&
-        plan_class(b, dst[k]) == plan_class(b, src)) {
+    if (k != i && dst[k] >= 0 && plan_class(b, dst[k]) == plan_class(b, src)) {
       return true;
     }
   }
@@ -319,7 +318,8 @@ static lw_status lower_while(scope *s, const lw_inst *i) {
   lw_node *node = new_node(s, LW_NODE_WHILE, i, 1);
   int32_t first = position(b, NULL);
   scope cond = {.b = b}, body = {.b = b};
-  lw_status st = lower_condition(s, i, node, &cond, operand, result, state, first);
+  lw_status st =
+      lower_condition(s, i, node, &cond, operand, result, state, first);
   if (!st) st = lower_body(s, i, &body, operand, result, state, first);
   node->n_children = 2;
   node->children = LW_NEW_ARRAY(b->arena, lw_node *, 2);
@@ -488,8 +488,8 @@ static lw_status lower_kernel(scope *s, const lw_inst *i) {
                     "fusion has %d and %d",
                     i->name, k->n_params, k->n_outputs, n_in, n_out);
   }
-  lw_node *n = new_node(s, LW_NODE_KERNEL, i,
-                        n_in + n_out + k->n_scratch + k->n_consts);
+  lw_node *n =
+      new_node(s, LW_NODE_KERNEL, i, n_in + n_out + k->n_scratch + k->n_consts);
   n->kernel = index;
   int32_t *at_slice = n->slices + put_operands(s, i, n->slices);
   at_slice += put_results(s, i, at_slice);
@@ -638,8 +638,7 @@ static int32_t param_leaf(const lw_comp *c, int64_t param, int32_t n_index,
   return leaf;
 }
 
-static int32_t output_leaf(const lw_shape *s, int32_t n,
-                           const int64_t *index) {
+static int32_t output_leaf(const lw_shape *s, int32_t n, const int64_t *index) {
   int32_t leaf = 0;
   for (int32_t k = 0; k < n; k++) {
     leaf += plan_leaf_offset(s, index[k]);

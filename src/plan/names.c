@@ -48,9 +48,8 @@ leaf_ref plan_resolve(builder *b, const lw_inst *i, int32_t leaf) {
       const lw_inst *op = lw_inst_operand(r.inst, 0);
       int64_t k = lw_inst_i64(r.inst, LW_ATTR_INDEX, 0);
       next = (leaf_ref){op, plan_leaf_offset(op->shape, k) + r.leaf};
-    } else if (plan_is_name(r.inst) ||
-               (r.inst->opcode == LW_OP_WHILE &&
-                plan_invariants(b, r.inst)[r.leaf])) {
+    } else if (plan_is_name(r.inst) || (r.inst->opcode == LW_OP_WHILE &&
+                                        plan_invariants(b, r.inst)[r.leaf])) {
       next.inst = lw_inst_operand(r.inst, 0);
     }
     if (next.inst == r.inst) return r;

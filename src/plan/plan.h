@@ -22,8 +22,8 @@ typedef enum {
 
 typedef struct {
   lw_alloc_kind kind;
-  int32_t index;          /* PARAM/OUTPUT: leaf number; CONSTANT: literal */
-  int64_t offset, bytes;  /* TEMP: offset in the arena (64-byte aligned) */
+  int32_t index;         /* PARAM/OUTPUT: leaf number; CONSTANT: literal */
+  int64_t offset, bytes; /* TEMP: offset in the arena (64-byte aligned) */
 } lw_slice;
 
 typedef enum {
@@ -43,7 +43,8 @@ struct lw_node {
   int32_t n_children;
   lw_node **children;
   /* KERNEL, LIBRARY: slices of params, then outputs, then scratch, then consts,
-   * in lw_kernel's buffer order (LIBRARY: operand leaves, then result leaves) */
+   * in lw_kernel's buffer order (LIBRARY: operand leaves, then result leaves)
+   */
   int32_t kernel; /* index in plan->kernels */
   int32_t n_slices;
   int32_t *slices; /* indices in plan->slices */

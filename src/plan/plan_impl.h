@@ -61,7 +61,7 @@ typedef struct {
   val_kind class_kind;
   int32_t class_index;
   int64_t offset; /* TEMP: in the arena */
-  int32_t slice; /* -1: none yet */
+  int32_t slice;  /* -1: none yet */
 } val;
 
 typedef struct {
@@ -99,10 +99,10 @@ typedef struct {
   LW_VEC(copy_step) copies;
   LW_VEC(lw_kernel *) kernels;
   LW_VEC(const lw_literal *) constants;
-  lw_map kernel_of;    /* fusion -> kernel index + 1 */
+  lw_map kernel_of;         /* fusion -> kernel index + 1 */
   const bool *nan_observed; /* kernel/observe.h; made when first needed */
-  lw_map invariants;   /* while -> bool a leaf */
-  lw_map const_hashes; /* hash -> constant index + 1 */
+  lw_map invariants;        /* while -> bool a leaf */
+  lw_map const_hashes;      /* hash -> constant index + 1 */
 } builder;
 
 /* ---- names.c: values behind tuples, barriers, reshapes ---- */
@@ -123,8 +123,8 @@ leaf_ref plan_resolve(builder *b, const lw_inst *i, int32_t leaf);
 const bool *plan_invariants(builder *b, const lw_inst *loop);
 
 /* ---- schedule.c ---- */
-LW_MUST_USE lw_status plan_schedule(builder *b, const lw_comp *c, lw_inst ***out,
-                                    int32_t *n);
+LW_MUST_USE lw_status plan_schedule(builder *b, const lw_comp *c,
+                                    lw_inst ***out, int32_t *n);
 
 /* ---- lower.c ---- */
 LW_MUST_USE lw_status plan_kernel(builder *b, const lw_inst *fusion,

@@ -10,12 +10,12 @@ typedef struct {
   builder *b;
   lw_inst **order;
   int32_t n;
-  lw_map rank;        /* inst -> rank + 1 */
-  lw_map values;      /* leaf key -> wanted value + 1 */
-  int_list left;      /* by wanted value: readers not scheduled yet */
-  int_list *wants;    /* by rank: values it would overwrite */
-  int_list *reads;    /* by rank: wanted values it reads */
-  int32_t *blockers;  /* operands and control predecessors left */
+  lw_map rank;             /* inst -> rank + 1 */
+  lw_map values;           /* leaf key -> wanted value + 1 */
+  int_list left;           /* by wanted value: readers not scheduled yet */
+  int_list *wants;         /* by rank: values it would overwrite */
+  int_list *reads;         /* by rank: wanted values it reads */
+  int32_t *blockers;       /* operands and control predecessors left */
   int_list ready, waiting; /* min-heaps of ranks */
 } scheduler;
 

@@ -139,8 +139,8 @@ static lw_status place_constants(lw_executable *e) {
     }
     e->constants[k] = lw_buffer_alloc(bytes);
     if (!e->constants[k]) {
-      return lw_error(LW_RESOURCE_EXHAUSTED, "no memory for %lld constant bytes",
-                      (long long)bytes);
+      return lw_error(LW_RESOURCE_EXHAUSTED,
+                      "no memory for %lld constant bytes", (long long)bytes);
     }
     if (bytes) memcpy(e->constants[k], l->data, (size_t)bytes);
   }
@@ -350,7 +350,8 @@ static void copy_part(void *ctx, int part, int thread) {
   const copy_job *c = ctx;
   int64_t each = aligned(c->bytes / c->parts + 1), begin = each * part;
   int64_t end = begin + each < c->bytes ? begin + each : c->bytes;
-  if (begin < end) memcpy(c->to + begin, c->from + begin, (size_t)(end - begin));
+  if (begin < end)
+    memcpy(c->to + begin, c->from + begin, (size_t)(end - begin));
 }
 
 static void run_copy(run *r, const step *s) {
@@ -392,8 +393,8 @@ static lw_status run_custom_call(const lw_inst *i, void *const *data) {
                       .config = i->backend_config,
                       .operands = all};
   for (int32_t k = 0; k < i->n_operands; k++) {
-    call.n_operands += fill_leaves(lw_inst_operand(i, k)->shape, &data,
-                                   all + call.n_operands);
+    call.n_operands +=
+        fill_leaves(lw_inst_operand(i, k)->shape, &data, all + call.n_operands);
   }
   call.results = all + call.n_operands;
   call.n_results = fill_leaves(i->shape, &data, call.results);
@@ -420,8 +421,8 @@ static lw_status run_triangular(const lw_inst *i, void *const *data) {
       .left_side = lw_inst_i64(i, LW_ATTR_LEFT_SIDE, 0) != 0,
       .lower = lw_inst_i64(i, LW_ATTR_LOWER, 0) != 0,
       .unit_diagonal = lw_inst_i64(i, LW_ATTR_UNIT_DIAGONAL, 0) != 0,
-      .transpose_a = (lw_transpose_a)lw_inst_i64(i, LW_ATTR_TRANSPOSE_A,
-                                                 LW_TR_NO),
+      .transpose_a =
+          (lw_transpose_a)lw_inst_i64(i, LW_ATTR_TRANSPOSE_A, LW_TR_NO),
   };
   return lw_lib_triangular_solve(lw_inst_operand(i, 0)->shape, data[0],
                                  lw_inst_operand(i, 1)->shape, data[1], &t,

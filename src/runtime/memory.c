@@ -62,7 +62,8 @@ static void *map_huge(int64_t bytes) {
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return NULL;
   uintptr_t at = (uintptr_t)p;
-  size_t before = (size_t)((uintptr_t)HUGE_BYTES - at % HUGE_BYTES) % HUGE_BYTES;
+  size_t before =
+      (size_t)((uintptr_t)HUGE_BYTES - at % HUGE_BYTES) % HUGE_BYTES;
   size_t after = total - before - (size_t)bytes;
   if (before) munmap(p, before);
   if (after) munmap(p + before + bytes, after);

@@ -56,8 +56,8 @@ lw_status fake_kernel_build(lw_arena *a, const lw_inst *fusion,
   int32_t n_out = lw_plan_array_leaves(fusion->shape);
   k->output_shapes = LW_NEW_ARRAY(a, const lw_shape *, n_out + 1);
   array_leaves(a, fusion->shape, k->output_shapes, &k->n_outputs);
-  k->may_alias = LW_NEW_ARRAY(a, bool, n_in * n_out + 1);
-  k->must_alias = LW_NEW_ARRAY(a, bool, n_in * n_out + 1);
+  k->may_alias = LW_NEW_ARRAY(a, bool, n_in *n_out + 1);
+  k->must_alias = LW_NEW_ARRAY(a, bool, n_in *n_out + 1);
   set_sharing(k, fusion);
   k->n_phases = 1;
   k->phases = LW_NEW(a, lw_phase);

@@ -13,38 +13,36 @@ typedef struct {
   lw_plan *p;
 } fixture;
 
-#define ADD                                       \
-  "%add (a: f32[64], b: f32[64]) -> f32[64] {\n"  \
-  "  %a = f32[64] parameter(0)\n"                 \
-  "  %b = f32[64] parameter(1)\n"                 \
-  "  ROOT %r = f32[64] add(%a, %b)\n"             \
+#define ADD                                      \
+  "%add (a: f32[64], b: f32[64]) -> f32[64] {\n" \
+  "  %a = f32[64] parameter(0)\n"                \
+  "  %b = f32[64] parameter(1)\n"                \
+  "  ROOT %r = f32[64] add(%a, %b)\n"            \
   "}\n"
-#define NEG                                      \
-  "%neg (na: f32[64]) -> f32[64] {\n"            \
-  "  %na = f32[64] parameter(0)\n"               \
-  "  ROOT %nr = f32[64] negate(%na)\n"           \
+#define NEG                            \
+  "%neg (na: f32[64]) -> f32[64] {\n"  \
+  "  %na = f32[64] parameter(0)\n"     \
+  "  ROOT %nr = f32[64] negate(%na)\n" \
   "}\n"
-#define INC                                   \
-  "%inc (ia: s32[]) -> s32[] {\n"             \
-  "  %ia = s32[] parameter(0)\n"              \
-  "  %one = s32[] constant(1)\n"              \
-  "  ROOT %ir = s32[] add(%ia, %one)\n"       \
+#define INC                             \
+  "%inc (ia: s32[]) -> s32[] {\n"       \
+  "  %ia = s32[] parameter(0)\n"        \
+  "  %one = s32[] constant(1)\n"        \
+  "  ROOT %ir = s32[] add(%ia, %one)\n" \
   "}\n"
-#define LESS                                           \
-  "%less (la: s32[]) -> pred[] {\n"                    \
-  "  %la = s32[] parameter(0)\n"                       \
-  "  %ten = s32[] constant(10)\n"                      \
+#define LESS                                               \
+  "%less (la: s32[]) -> pred[] {\n"                        \
+  "  %la = s32[] parameter(0)\n"                           \
+  "  %ten = s32[] constant(10)\n"                          \
   "  ROOT %lr = pred[] compare(%la, %ten), direction=LT\n" \
   "}\n"
 
 static void build_with(fixture *f, const char *text, bool no_alias) {
   f->ctx = lw_context_new();
   f->a = lw_arena_new();
-  lw_status st =
-      lw_read_text(f->ctx, text, strlen(text), "test", NULL, &f->m);
+  lw_status st = lw_read_text(f->ctx, text, strlen(text), "test", NULL, &f->m);
   if (st) fail_msg("%s", lw_status_message(st));
-  lw_plan_options o = {.no_alias = no_alias,
-                       .build_kernel = fake_kernel_build};
+  lw_plan_options o = {.no_alias = no_alias, .build_kernel = fake_kernel_build};
   st = lw_plan_build(f->a, f->m, &o, &f->p);
   if (st) fail_msg("%s", lw_status_message(st));
   st = lw_plan_check(f->p);
@@ -172,40 +170,48 @@ static void test_donated(void **state) {
 static void test_donated_swap(void **state) {
   (void)state;
   fixture f;
-  build(&f, "HloModule m, input_output_alias={ {0}: (0, {}, may-alias), {1}: "
-            "(1, {}, may-alias) }\n"
-            "ENTRY %e (x: f32[64], y: f32[64]) -> (f32[64], f32[64]) {\n"
-            "  %x = f32[64] parameter(0)\n"
-            "  %y = f32[64] parameter(1)\n"
-            "  ROOT %t = (f32[64], f32[64]) tuple(%y, %x)\n"
-            "}\n");
+  build(&f,
+        "HloModule m, input_output_alias={ {0}: (0, {}, may-alias), {1}: "
+        "(1, {}, may-alias) }\n"
+        "ENTRY %e (x: f32[64], y: f32[64]) -> (f32[64], f32[64]) {\n"
+        "  %x = f32[64] parameter(0)\n"
+        "  %y = f32[64] parameter(1)\n"
+        "  ROOT %t = (f32[64], f32[64]) tuple(%y, %x)\n"
+        "}\n");
   assert_int_equal(count(f.p->root, LW_NODE_COPY), 3);
   done(&f);
 }
 
 #define LOOP_TYPES "(s32[], f32[64], f32[64])"
-#define LOOP(ROOT_B, ROOT_C)                                                 \
-  "%cond (cp: " LOOP_TYPES ") -> pred[] {\n"                                 \
-  "  %cp = " LOOP_TYPES " parameter(0)\n"                                    \
-  "  %ci = s32[] get-tuple-element(%cp), index=0\n"                          \
-  "  ROOT %cl = pred[] fusion(%ci), kind=kLoop, calls=%less\n"               \
-  "}\n"                                                                      \
-  "%body (bp: " LOOP_TYPES ") -> " LOOP_TYPES " {\n"                         \
-  "  %bp = " LOOP_TYPES " parameter(0)\n"                                    \
-  "  %bi = s32[] get-tuple-element(%bp), index=0\n"                          \
-  "  %bx = f32[64] get-tuple-element(%bp), index=1\n"                        \
-  "  %by = f32[64] get-tuple-element(%bp), index=2\n"                        \
-  "  %bn = s32[] fusion(%bi), kind=kLoop, calls=%inc\n"                      \
-  "  %bs = f32[64] fusion(%bx, %by), kind=kLoop, calls=%add\n"               \
-  "  ROOT %bt = " LOOP_TYPES " tuple(%bn, " ROOT_B ", " ROOT_C ")\n"         \
-  "}\n"                                                                      \
-  "ENTRY %e (x: f32[64], y: f32[64]) -> f32[64] {\n"                         \
-  "  %x = f32[64] parameter(0)\n"                                            \
-  "  %y = f32[64] parameter(1)\n"                                            \
-  "  %zero = s32[] constant(0)\n"                                            \
-  "  %init = " LOOP_TYPES " tuple(%zero, %x, %y)\n"                          \
-  "  %w = " LOOP_TYPES " while(%init), condition=%cond, body=%body\n"        \
-  "  ROOT %g = f32[64] get-tuple-element(%w), index=1\n"                     \
+#define LOOP(ROOT_B, ROOT_C)                                   \
+  "%cond (cp: " LOOP_TYPES                                     \
+  ") -> pred[] {\n"                                            \
+  "  %cp = " LOOP_TYPES                                        \
+  " parameter(0)\n"                                            \
+  "  %ci = s32[] get-tuple-element(%cp), index=0\n"            \
+  "  ROOT %cl = pred[] fusion(%ci), kind=kLoop, calls=%less\n" \
+  "}\n"                                                        \
+  "%body (bp: " LOOP_TYPES ") -> " LOOP_TYPES                  \
+  " {\n"                                                       \
+  "  %bp = " LOOP_TYPES                                        \
+  " parameter(0)\n"                                            \
+  "  %bi = s32[] get-tuple-element(%bp), index=0\n"            \
+  "  %bx = f32[64] get-tuple-element(%bp), index=1\n"          \
+  "  %by = f32[64] get-tuple-element(%bp), index=2\n"          \
+  "  %bn = s32[] fusion(%bi), kind=kLoop, calls=%inc\n"        \
+  "  %bs = f32[64] fusion(%bx, %by), kind=kLoop, calls=%add\n" \
+  "  ROOT %bt = " LOOP_TYPES " tuple(%bn, " ROOT_B ", " ROOT_C \
+  ")\n"                                                        \
+  "}\n"                                                        \
+  "ENTRY %e (x: f32[64], y: f32[64]) -> f32[64] {\n"           \
+  "  %x = f32[64] parameter(0)\n"                              \
+  "  %y = f32[64] parameter(1)\n"                              \
+  "  %zero = s32[] constant(0)\n"                              \
+  "  %init = " LOOP_TYPES                                      \
+  " tuple(%zero, %x, %y)\n"                                    \
+  "  %w = " LOOP_TYPES                                         \
+  " while(%init), condition=%cond, body=%body\n"               \
+  "  ROOT %g = f32[64] get-tuple-element(%w), index=1\n"       \
   "}\n"
 
 static void test_while_in_place(void **state) {
@@ -268,7 +274,8 @@ static void test_while_swaps(void **state) {
   "  %v = f32[1] fusion(%bb, %bi), kind=kLoop, calls=%get\n"                 \
   "  %u = f32[1000] fusion(%bb, %v, %bi), kind=kLoop, calls=%upd\n" EXTRA    \
   "  %bn = s32[] fusion(%bi), kind=kLoop, calls=%inc\n"                      \
-  "  ROOT %bt = (s32[], f32[1000], f32[1]) tuple(%bn, %u, " INDEX ")\n"      \
+  "  ROOT %bt = (s32[], f32[1000], f32[1]) tuple(%bn, %u, " INDEX            \
+  ")\n"                                                                      \
   "}\n"                                                                      \
   "ENTRY %e (x: f32[1000], y: f32[1]) -> (f32[1000], f32[1]) {\n"            \
   "  %x = f32[1000] parameter(0)\n"                                          \
@@ -330,20 +337,23 @@ static void test_update_of_live_value_is_copied(void **state) {
   done(&f);
 }
 
-#define CONDITIONAL(SELECT, TYPE, FORM)                                     \
-  "%t (ta: f32[64]) -> f32[64] {\n"                                         \
-  "  %ta = f32[64] parameter(0)\n"                                          \
-  "  ROOT %tr = f32[64] fusion(%ta), kind=kLoop, calls=%neg\n"              \
-  "}\n"                                                                     \
-  "%f (fa: f32[64]) -> f32[64] {\n"                                         \
-  "  ROOT %fa = f32[64] parameter(0)\n"                                     \
-  "}\n"                                                                     \
-  "ENTRY %e (p: " TYPE ", x: f32[64]) -> f32[64] {\n"                       \
-  "  %p = " TYPE " parameter(0)\n"                                          \
-  "  %x = f32[64] parameter(1)\n"                                           \
-  "  %n = f32[64] fusion(%x), kind=kLoop, calls=%neg\n"                     \
-  "  %c = f32[64] conditional(%p, %n, %n), " FORM "\n"                      \
-  "  ROOT %m = f32[64] fusion(%c), kind=kLoop, calls=%neg\n"                \
+#define CONDITIONAL(SELECT, TYPE, FORM)                        \
+  "%t (ta: f32[64]) -> f32[64] {\n"                            \
+  "  %ta = f32[64] parameter(0)\n"                             \
+  "  ROOT %tr = f32[64] fusion(%ta), kind=kLoop, calls=%neg\n" \
+  "}\n"                                                        \
+  "%f (fa: f32[64]) -> f32[64] {\n"                            \
+  "  ROOT %fa = f32[64] parameter(0)\n"                        \
+  "}\n"                                                        \
+  "ENTRY %e (p: " TYPE                                         \
+  ", x: f32[64]) -> f32[64] {\n"                               \
+  "  %p = " TYPE                                               \
+  " parameter(0)\n"                                            \
+  "  %x = f32[64] parameter(1)\n"                              \
+  "  %n = f32[64] fusion(%x), kind=kLoop, calls=%neg\n"        \
+  "  %c = f32[64] conditional(%p, %n, %n), " FORM              \
+  "\n"                                                         \
+  "  ROOT %m = f32[64] fusion(%c), kind=kLoop, calls=%neg\n"   \
   "}\n"
 
 static void test_conditional(void **state) {
@@ -357,8 +367,8 @@ static void test_conditional(void **state) {
   assert_int_equal(count(f.p->root, LW_NODE_COPY), 0);
   assert_int_equal(f.p->temp_bytes, 0);
   done(&f);
-  build(&f, "HloModule m\n" NEG CONDITIONAL(
-                "p", "s32[]", "branch_computations={%t, %f}"));
+  build(&f, "HloModule m\n" NEG CONDITIONAL("p", "s32[]",
+                                            "branch_computations={%t, %f}"));
   assert_false(find(f.p->root, LW_NODE_CONDITIONAL)->predicated);
   done(&f);
 }

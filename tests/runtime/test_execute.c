@@ -57,15 +57,16 @@ static void run_fake(int number, const lw_kernel_args *args) {
   lw_arena_free(a);
 }
 
-#define FAKE(n)                                                      \
+#define FAKE(n)                                                            \
   static void fake_##n(const lw_kernel_args *args, int64_t b, int64_t e) { \
-    (void)b;                                                         \
-    (void)e;                                                         \
-    run_fake(n, args);                                               \
+    (void)b;                                                               \
+    (void)e;                                                               \
+    run_fake(n, args);                                                     \
   }
-FAKE(0) FAKE(1) FAKE(2) FAKE(3) FAKE(4) FAKE(5) FAKE(6) FAKE(7)
-static const lw_phase_fn fakes[] = {fake_0, fake_1, fake_2, fake_3,
-                                    fake_4, fake_5, fake_6, fake_7};
+FAKE(0)
+FAKE(1) FAKE(2) FAKE(3) FAKE(4) FAKE(5) FAKE(6)
+    FAKE(7) static const lw_phase_fn fakes[] = {fake_0, fake_1, fake_2, fake_3,
+                                                fake_4, fake_5, fake_6, fake_7};
 
 /* ---- a module, both ways ---- */
 
@@ -88,8 +89,7 @@ static void setup(fixture *f, const char *text, bool no_alias) {
   f->ctx = lw_context_new();
   f->a = lw_arena_new();
   check_status(lw_read_text(f->ctx, text, strlen(text), "test", NULL, &f->m));
-  lw_plan_options o = {.no_alias = no_alias,
-                       .build_kernel = fake_kernel_build};
+  lw_plan_options o = {.no_alias = no_alias, .build_kernel = fake_kernel_build};
   check_status(lw_plan_build(f->a, f->m, &o, &f->p));
   check_status(lw_plan_check(f->p));
   assert_in_range(f->p->n_kernels, 0, 8);
@@ -98,8 +98,8 @@ static void setup(fixture *f, const char *text, bool no_alias) {
     f->code[k] = (lw_kernel_code){1, &fakes[k]};
   }
   check_status(lw_executable_new(f->p, f->code, &f->e));
-  check_status(lw_random_inputs(f->m, 7, f->a, &f->args, &f->n_args, NULL,
-                                NULL));
+  check_status(
+      lw_random_inputs(f->m, 7, f->a, &f->args, &f->n_args, NULL, NULL));
 }
 
 static void teardown(fixture *f) {
@@ -141,8 +141,8 @@ static void both_ways(const char *text) {
     setup(&f, text, no_alias != 0);
     lw_literal *want, *got;
     const char *where = "";
-    check_status(lw_interp_run(f.m, (const lw_literal *const *)f.args,
-                               f.n_args, NULL, f.a, &want));
+    check_status(lw_interp_run(f.m, (const lw_literal *const *)f.args, f.n_args,
+                               NULL, f.a, &want));
     for (int again = 0; again < 3; again++) {
       check_status(run(&f, NULL, f.a, &got));
       if (!lw_literal_same_bits(want, got, f.a, &where)) fail_msg("%s", where);
@@ -151,37 +151,40 @@ static void both_ways(const char *text) {
   }
 }
 
-#define ADD                                     \
-  "%add (a: f32[4], b: f32[4]) -> f32[4] {\n"   \
-  "  %a = f32[4] parameter(0)\n"                \
-  "  %b = f32[4] parameter(1)\n"                \
-  "  ROOT %r = f32[4] add(%a, %b)\n"            \
+#define ADD                                   \
+  "%add (a: f32[4], b: f32[4]) -> f32[4] {\n" \
+  "  %a = f32[4] parameter(0)\n"              \
+  "  %b = f32[4] parameter(1)\n"              \
+  "  ROOT %r = f32[4] add(%a, %b)\n"          \
   "}\n"
-#define INC                              \
-  "%inc (ia: s32[]) -> s32[] {\n"        \
-  "  %ia = s32[] parameter(0)\n"         \
-  "  %one = s32[] constant(1)\n"         \
-  "  ROOT %ir = s32[] add(%ia, %one)\n"  \
+#define INC                             \
+  "%inc (ia: s32[]) -> s32[] {\n"       \
+  "  %ia = s32[] parameter(0)\n"        \
+  "  %one = s32[] constant(1)\n"        \
+  "  ROOT %ir = s32[] add(%ia, %one)\n" \
   "}\n"
-#define LESS                                                \
-  "%less (la: s32[], lb: s32[]) -> pred[] {\n"              \
-  "  %la = s32[] parameter(0)\n"                            \
-  "  %lb = s32[] parameter(1)\n"                            \
-  "  ROOT %lr = pred[] compare(%la, %lb), direction=LT\n"   \
+#define LESS                                              \
+  "%less (la: s32[], lb: s32[]) -> pred[] {\n"            \
+  "  %la = s32[] parameter(0)\n"                          \
+  "  %lb = s32[] parameter(1)\n"                          \
+  "  ROOT %lr = pred[] compare(%la, %lb), direction=LT\n" \
   "}\n"
 
 #define STATE "(s32[], s32[], f32[4], f32[4], f32[4])"
 /* The state's leaves 2..4 become A, B, C a step; five steps. */
 #define LOOP(A, B, C)                                                       \
-  "HloModule m\n" ADD INC LESS                                              \
-  "%cond (cp: " STATE ") -> pred[] {\n"                                     \
-  "  %cp = " STATE " parameter(0)\n"                                        \
+  "HloModule m\n" ADD INC LESS "%cond (cp: " STATE                          \
+  ") -> pred[] {\n"                                                         \
+  "  %cp = " STATE                                                          \
+  " parameter(0)\n"                                                         \
   "  %ci = s32[] get-tuple-element(%cp), index=0\n"                         \
   "  %cn = s32[] get-tuple-element(%cp), index=1\n"                         \
   "  ROOT %cl = pred[] fusion(%ci, %cn), kind=kLoop, calls=%less\n"         \
   "}\n"                                                                     \
-  "%body (bp: " STATE ") -> " STATE " {\n"                                  \
-  "  %bp = " STATE " parameter(0)\n"                                        \
+  "%body (bp: " STATE ") -> " STATE                                         \
+  " {\n"                                                                    \
+  "  %bp = " STATE                                                          \
+  " parameter(0)\n"                                                         \
   "  %i = s32[] get-tuple-element(%bp), index=0\n"                          \
   "  %n = s32[] get-tuple-element(%bp), index=1\n"                          \
   "  %x = f32[4] get-tuple-element(%bp), index=2\n"                         \
@@ -190,7 +193,8 @@ static void both_ways(const char *text) {
   "  %j = s32[] fusion(%i), kind=kLoop, calls=%inc\n"                       \
   "  %s = f32[4] fusion(%x, %y), kind=kLoop, calls=%add\n"                  \
   "  %t = f32[4] fusion(%s, %z), kind=kLoop, calls=%add\n"                  \
-  "  ROOT %bt = " STATE " tuple(%j, %n, " A ", " B ", " C ")\n"             \
+  "  ROOT %bt = " STATE " tuple(%j, %n, " A ", " B ", " C                   \
+  ")\n"                                                                     \
   "}\n"                                                                     \
   "ENTRY %e (p: f32[4], q: f32[4]) -> (f32[4], f32[4], f32[4], f32[4]) {\n" \
   "  %p = f32[4] parameter(0)\n"                                            \
@@ -198,8 +202,10 @@ static void both_ways(const char *text) {
   "  %zero = s32[] constant(0)\n"                                           \
   "  %five = s32[] constant(5)\n"                                           \
   "  %c = f32[4] constant({1, 2, 3, 4})\n"                                  \
-  "  %init = " STATE " tuple(%zero, %five, %p, %q, %c)\n"                   \
-  "  %w = " STATE " while(%init), condition=%cond, body=%body\n"            \
+  "  %init = " STATE                                                        \
+  " tuple(%zero, %five, %p, %q, %c)\n"                                      \
+  "  %w = " STATE                                                           \
+  " while(%init), condition=%cond, body=%body\n"                            \
   "  %o2 = f32[4] get-tuple-element(%w), index=2\n"                         \
   "  %o3 = f32[4] get-tuple-element(%w), index=3\n"                         \
   "  %o4 = f32[4] get-tuple-element(%w), index=4\n"                         \
@@ -283,14 +289,16 @@ static void test_nested_loops(void **state) {
   "  ROOT %fa = f32[4] parameter(0)\n"                             \
   "}\n"
 
-#define CONDITIONAL(TYPE, SELECT, FORM)                                 \
-  "HloModule m\n" ADD BRANCHES                                          \
-  "ENTRY %e (x: f32[4]) -> (f32[4], f32[4]) {\n"                        \
-  "  %x = f32[4] parameter(0)\n"                                        \
-  "  %p = " TYPE " constant(" SELECT ")\n"                              \
-  "  %n = f32[4] fusion(%x, %x), kind=kLoop, calls=%add\n"              \
-  "  %c = f32[4] conditional(%p, %n, %n), " FORM "\n"                   \
-  "  ROOT %m = (f32[4], f32[4]) tuple(%c, %n)\n"                        \
+#define CONDITIONAL(TYPE, SELECT, FORM)                    \
+  "HloModule m\n" ADD BRANCHES                             \
+  "ENTRY %e (x: f32[4]) -> (f32[4], f32[4]) {\n"           \
+  "  %x = f32[4] parameter(0)\n"                           \
+  "  %p = " TYPE " constant(" SELECT                       \
+  ")\n"                                                    \
+  "  %n = f32[4] fusion(%x, %x), kind=kLoop, calls=%add\n" \
+  "  %c = f32[4] conditional(%p, %n, %n), " FORM           \
+  "\n"                                                     \
+  "  ROOT %m = (f32[4], f32[4]) tuple(%c, %n)\n"           \
   "}\n"
 
 static void test_conditionals(void **state) {

@@ -137,8 +137,8 @@ static void test_two_users(void **state) {
 
 static void test_buffers(void **state) {
   (void)state;
-  static const int64_t sizes[] = {0, 1, 63, 64, 4096, (2 << 20) - 1, 2 << 20,
-                                  (2 << 20) + 1, 9 << 20};
+  static const int64_t sizes[] = {
+      0, 1, 63, 64, 4096, (2 << 20) - 1, 2 << 20, (2 << 20) + 1, 9 << 20};
   for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
     for (int again = 0; again < 2; again++) {
       char *p = lw_buffer_alloc(sizes[k]);

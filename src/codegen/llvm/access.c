@@ -82,6 +82,60 @@ static LLVMValueRef zero_home(lw_fn *f) {
   return g;
 }
 
+/* Has the machine masked vector accesses of these elements? LLVM would make a
+ * branch a lane of the others: lanes that do not count read zeros and write to
+ * nowhere instead. */
+static bool masked_legal(lw_fn *f, unsigned bytes) {
+  return f->em->has_avx512 || (f->em->has_avx2 && bytes >= 4);
+}
+
+static LLVMValueRef lane_no(lw_fn *f, int l) {
+  return LLVMConstInt(f->em->i32, (unsigned)l, 0);
+}
+
+/* Where lane l of a masked access goes. */
+static LLVMValueRef lane_at(lw_fn *f, LLVMValueRef p, LLVMValueRef index,
+                            LLVMTypeRef elem, LLVMValueRef mask, int l,
+                            LLVMValueRef nowhere) {
+  LLVMValueRef at = LLVMBuildGEP2(f->b, elem, p, &index, 1, "");
+  if (!mask) return at;
+  LLVMValueRef on = LLVMBuildExtractElement(f->b, mask, lane_no(f, l), "");
+  return LLVMBuildSelect(f->b, on, at, nowhere, "");
+}
+
+static LLVMValueRef load_lanes(lw_fn *f, LLVMTypeRef t, LLVMValueRef p,
+                               LLVMValueRef offsets, unsigned align,
+                               LLVMValueRef mask) {
+  LLVMTypeRef e = LLVMGetElementType(t);
+  LLVMValueRef v = LLVMGetPoison(t), zero = zero_home(f);
+  for (int l = 0; l < (int)LLVMGetVectorSize(t); l++) {
+    LLVMValueRef i = lane_no(f, l);
+    if (offsets) i = LLVMBuildExtractElement(f->b, offsets, i, "");
+    LLVMValueRef x =
+        LLVMBuildLoad2(f->b, e, lane_at(f, p, i, e, mask, l, zero), "");
+    LLVMSetAlignment(x, align);
+    v = LLVMBuildInsertElement(f->b, v, x, lane_no(f, l), "");
+  }
+  return v;
+}
+
+static void store_lanes_each(lw_fn *f, LLVMValueRef v, LLVMValueRef p,
+                             LLVMValueRef offsets, unsigned align,
+                             LLVMValueRef mask) {
+  LLVMTypeRef t = LLVMTypeOf(v), e = LLVMGetElementType(t);
+  LLVMBasicBlockRef at = LLVMGetInsertBlock(f->b);
+  LLVMPositionBuilderBefore(f->b, LLVMGetBasicBlockTerminator(f->entry));
+  LLVMValueRef nowhere = LLVMBuildAlloca(f->b, f->em->i64, "nowhere");
+  LLVMPositionBuilderAtEnd(f->b, at);
+  for (int l = 0; l < (int)LLVMGetVectorSize(t); l++) {
+    LLVMValueRef i = lane_no(f, l);
+    if (offsets) i = LLVMBuildExtractElement(f->b, offsets, i, "");
+    LLVMValueRef x = LLVMBuildExtractElement(f->b, v, lane_no(f, l), "");
+    LLVMSetAlignment(
+        LLVMBuildStore(f->b, x, lane_at(f, p, i, e, mask, l, nowhere)), align);
+  }
+}
+
 static LLVMValueRef load_part(lw_fn *f, LLVMTypeRef t, LLVMValueRef p,
                               unsigned align, LLVMValueRef mask) {
   bool vec = LLVMGetTypeKind(t) == LLVMVectorTypeKind;
@@ -91,9 +145,10 @@ static LLVMValueRef load_part(lw_fn *f, LLVMTypeRef t, LLVMValueRef p,
     LLVMSetAlignment(v, align);
     return v;
   }
+  mask = vector_mask(f, mask, (int)LLVMGetVectorSize(t));
+  if (!masked_legal(f, align)) return load_lanes(f, t, p, NULL, align, mask);
   LLVMTypeRef over[2] = {t, f->em->ptr};
-  LLVMValueRef args[4] = {p, LLVMConstInt(f->em->i32, align, 0),
-                          vector_mask(f, mask, (int)LLVMGetVectorSize(t)),
+  LLVMValueRef args[4] = {p, LLVMConstInt(f->em->i32, align, 0), mask,
                           LLVMConstNull(t)};
   return lw_intrinsic(f, "llvm.masked.load", over, 2, args, 4);
 }
@@ -112,9 +167,13 @@ static void store_part(lw_fn *f, LLVMValueRef v, LLVMValueRef p, unsigned align,
     LLVMSetAlignment(LLVMBuildStore(f->b, v, p), align);
     return;
   }
+  mask = vector_mask(f, mask, (int)LLVMGetVectorSize(t));
+  if (!masked_legal(f, align)) {
+    store_lanes_each(f, v, p, NULL, align, mask);
+    return;
+  }
   LLVMTypeRef over[2] = {t, f->em->ptr};
-  LLVMValueRef args[4] = {v, p, LLVMConstInt(f->em->i32, align, 0),
-                          vector_mask(f, mask, (int)LLVMGetVectorSize(t))};
+  LLVMValueRef args[4] = {v, p, LLVMConstInt(f->em->i32, align, 0), mask};
   lw_intrinsic(f, "llvm.masked.store", over, 2, args, 4);
 }
 
@@ -205,6 +264,9 @@ static LLVMValueRef gather_part(lw_fn *f, LLVMTypeRef elem, LLVMValueRef base,
                                 LLVMValueRef offsets, int width, unsigned align,
                                 LLVMValueRef mask) {
   LLVMTypeRef t = LLVMVectorType(elem, (unsigned)width);
+  if (align < 4 || !f->em->has_avx2)
+    return load_lanes(f, t, base, offsets, align,
+                      mask ? vector_mask(f, mask, width) : NULL);
   LLVMValueRef ps = pointers(f, base, elem, offsets);
   LLVMTypeRef over[2] = {t, LLVMTypeOf(ps)};
   LLVMValueRef m = mask ? vector_mask(f, mask, width) : all_true(f, width);
@@ -245,6 +307,11 @@ static void scatter_part(lw_fn *f, LLVMValueRef v, LLVMValueRef base,
                          LLVMValueRef offsets, int width, unsigned align,
                          LLVMValueRef mask) {
   LLVMTypeRef t = LLVMTypeOf(v);
+  if (align < 4 || !f->em->has_avx512) {
+    store_lanes_each(f, v, base, offsets, align,
+                     mask ? vector_mask(f, mask, width) : NULL);
+    return;
+  }
   LLVMValueRef ps = pointers(f, base, LLVMGetElementType(t), offsets);
   LLVMTypeRef over[2] = {t, LLVMTypeOf(ps)};
   LLVMValueRef m = mask ? vector_mask(f, mask, width) : all_true(f, width);

@@ -23,8 +23,8 @@ static bool cpu_has_avx512(void) {
 }
 
 static const lw_isa isas[] = {
-    {"avx512", "x86-64-v4", "+prefer-no-gather", 64, true, true},
-    {"avx2", "x86-64-v3", "", 32, true, false},
+    {"avx512", "x86-64-v4", "", 64, true, true},
+    {"avx2", "x86-64-v3", "+fast-gather", 32, true, false},
     {"baseline", "x86-64", "", 16, false, false},
 };
 

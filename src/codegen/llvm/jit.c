@@ -50,7 +50,7 @@ static lw_status make_machine(const lw_isa *isa, int level,
     return s;
   }
   LLVMCodeGenOptLevel l = level == 0 ? LLVMCodeGenLevelNone
-                          : level == 1 ? LLVMCodeGenLevelLess
+                          : level <= 2 ? LLVMCodeGenLevelLess
                                        : LLVMCodeGenLevelDefault;
   *out = LLVMCreateTargetMachine(t, triple, isa->cpu, isa->features, l,
                                  LLVMRelocPIC, LLVMCodeModelJITDefault);
