@@ -10,7 +10,8 @@ struct lw_status_s {
 };
 
 /* The one error that cannot fail to exist: returned when malloc fails. */
-static struct lw_status_s out_of_memory = {LW_RESOURCE_EXHAUSTED, ""};
+static struct lw_status_s out_of_memory = {.code = LW_RESOURCE_EXHAUSTED,
+                                           .message = {""}};
 
 static lw_status make(lw_code code, const char *prefix, const char *fmt,
                       va_list ap) {

@@ -109,29 +109,46 @@ typedef struct {
   const lw_literal *truth;
   lw_pool *pool;
   lw_arena *arena;
+  /* The last road's code: the next one may differ in threads alone. */
+  lw_compiled *compiled;
+  const road_plan *compiled_for;
 } verifier;
 
-static lw_status compile_and_run(const verifier *v, const road_plan *p,
-                                 lw_arena *scratch, lw_literal **result) {
+static bool same_code(const road_plan *a, const road_plan *b) {
+  return a && !strcmp(a->fusion, b->fusion) && !strcmp(a->isa, b->isa) &&
+         a->no_alias == b->no_alias;
+}
+
+static void drop_code(verifier *v) {
+  lw_compiled_free(v->compiled);
+  v->compiled = NULL;
+  v->compiled_for = NULL;
+}
+
+static lw_status compile_road(verifier *v, const road_plan *p) {
+  if (same_code(v->compiled_for, p)) return NULL;
+  drop_code(v);
   lw_compile_options o = {.fusion = p->fusion,
                           .isa = p->isa,
                           .target = v->o->target,
                           .flush_denormals = v->o->flush_denormals,
                           .no_alias = p->no_alias};
+  LW_TRY(lw_compile(v->m, &o, &v->compiled));
+  v->compiled_for = p;
+  return lw_plan_check(lw_compiled_plan(v->compiled));
+}
+
+static lw_status compile_and_run(verifier *v, const road_plan *p,
+                                 lw_arena *scratch, lw_literal **result) {
   lw_run_options r = {.seed = v->o->seed,
                       .flush_denormals = v->o->flush_denormals,
                       .pool = p->many_threads ? v->pool : NULL};
-  lw_compiled *c;
-  LW_TRY(lw_compile(v->m, &o, &c));
-  lw_status st = lw_plan_check(lw_compiled_plan(c));
-  if (!st) {
-    st = lw_compiled_run(c, v->args, v->n_args, &r, scratch, result, NULL);
-  }
-  lw_compiled_free(c);
-  return st;
+  LW_TRY(compile_road(v, p));
+  return lw_compiled_run(v->compiled, v->args, v->n_args, &r, scratch, result,
+                         NULL);
 }
 
-static void take_road(const verifier *v, const road_plan *p, lw_road *out) {
+static void take_road(verifier *v, const road_plan *p, lw_road *out) {
   if (strcmp(p->isa, "native") && !lw_codegen_has_isa(p->isa)) {
     out->verdict = LW_ROAD_NOT_TESTED;
     out->detail = "this CPU lacks it";
@@ -213,6 +230,7 @@ lw_status lw_verify(const lw_module *m, const lw_literal *const *args,
   int threads = v.o->threads ? v.o->threads : lw_core_count();
   LW_TRY(lw_pool_new(threads < 2 ? 2 : threads, &v.pool));
   take_all(&v, out);
+  drop_code(&v);
   lw_pool_free(v.pool);
   return NULL;
 }

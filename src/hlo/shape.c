@@ -324,6 +324,14 @@ bool lw_shape_has_dynamic(const lw_shape *s) {
   return false;
 }
 
+void lw_shape_strides(const lw_shape *s, int64_t *strides) {
+  int64_t n = 1;
+  for (int32_t d = s->rank; d-- > 0;) {
+    strides[d] = n;
+    n *= s->dims[d];
+  }
+}
+
 /* ---- printing ---- */
 
 static void print_tiles(lw_buf *b, const lw_layout *l) {

@@ -110,6 +110,8 @@ int64_t lw_shape_bytes(const lw_shape *s);
 int64_t lw_shape_leaf_count(const lw_shape *s);
 const lw_shape *lw_shape_leaf(const lw_shape *s, int64_t i);
 bool lw_shape_has_dynamic(const lw_shape *s);
+/* Row-major strides in elements, whatever the layout; strides: rank of them. */
+void lw_shape_strides(const lw_shape *s, int64_t *strides);
 /* True for a NULL layout or {rank-1..0} without tiles. */
 bool lw_layout_is_descending(const lw_layout *l);
 

@@ -331,7 +331,7 @@ static lw_status dequantise(lw_eval *e, const lw_val *v, const lw_val *scale,
   for (int32_t d = 0; d < c->rank; d++)
     if (!c->dims[d] || s->dims[d] % c->dims[d]) return bad();
   LW_TRY(lw_val_new(e, lw_shape_with_type(e->m->ctx, s, LW_F32), out));
-  lw_strides(c, strides);
+  lw_shape_strides(c, strides);
   float *x = (*out)->lit.data;
   if (!s->elements) return NULL;
   do {

@@ -58,7 +58,7 @@ static lw_status check_plan(const index_plan *p) {
 /* Fills strides and sizes. window must be set. */
 static lw_status finish_plan(index_plan *p) {
   int64_t ix[LW_MAX_RANK], whole[LW_MAX_RANK], outer[LW_MAX_RANK];
-  lw_strides(p->indices, ix);
+  lw_shape_strides(p->indices, ix);
   lw_byte_strides(p->whole, whole);
   lw_byte_strides(p->outer, outer);
   if (p->vector_dim < 0 || p->vector_dim > p->indices->rank) return bad_dims();

@@ -38,7 +38,7 @@ void lw_copy_strided(int32_t rank, const int64_t *dims, int64_t esize,
 }
 
 void lw_byte_strides(const lw_shape *s, int64_t *strides) {
-  lw_strides(s, strides);
+  lw_shape_strides(s, strides);
   for (int32_t d = 0; d < s->rank; d++) strides[d] *= lw_prim_bytes(s->type);
 }
 
@@ -76,7 +76,7 @@ lw_status lw_eval_iota(lw_eval *e, const lw_inst *i, lw_val **ops,
     return lw_error(LW_INVALID_ARGUMENT, "iota_dimension is out of range");
   LW_TRY(lw_val_new(e, s, out));
   int64_t strides[LW_MAX_RANK];
-  lw_strides(s, strides);
+  lw_shape_strides(s, strides);
   bool real = lw_prim_is_float(s->type) || lw_prim_is_complex(s->type);
   for (int64_t k = 0; k < s->elements; k++) {
     int64_t v = k / strides[dim] % s->dims[dim];

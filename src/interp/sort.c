@@ -71,7 +71,7 @@ static void sort_lines(sorter *s, const lw_shape *shape, int64_t dim,
                        lw_val **outs) {
   int64_t strides[LW_MAX_RANK], len = shape->dims[dim];
   if (!shape->elements) return;
-  lw_strides(shape, strides);
+  lw_shape_strides(shape, strides);
   s->stride = strides[dim];
   int64_t outer = shape->elements / (len * s->stride);
   for (int64_t o = 0; o < outer && !s->status; o++)

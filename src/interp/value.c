@@ -106,7 +106,7 @@ static void pad_corner(const lw_literal *src, lw_literal *dst) {
   const lw_shape *s = src->shape, *d = dst->shape;
   if (!s->elements) return;
   int64_t ds[LW_MAX_RANK], idx[LW_MAX_RANK] = {0};
-  lw_strides(d, ds);
+  lw_shape_strides(d, ds);
   size_t size = (size_t)lw_prim_bytes(s->type);
   const char *from = src->data;
   do {
@@ -137,14 +137,6 @@ lw_status lw_val_export(lw_arena *a, const lw_shape *declared, const lw_val *v,
   else
     pad_corner(&v->lit, *out);
   return NULL;
-}
-
-void lw_strides(const lw_shape *s, int64_t *strides) {
-  int64_t n = 1;
-  for (int32_t d = s->rank; d-- > 0;) {
-    strides[d] = n;
-    n *= s->dims[d];
-  }
 }
 
 const lw_shape *lw_result_shape(const lw_eval *e, const lw_shape *declared,

@@ -105,7 +105,7 @@ static lw_status batch_add(batch *b, int64_t out, int64_t in) {
 static lw_status window_step(batch *b, const lw_window *w, const lw_shape *s,
                              const int64_t *out_dims, const int64_t *k) {
   int64_t o[LW_MAX_RANK] = {0}, strides[LW_MAX_RANK], out = 0;
-  lw_strides(s, strides);
+  lw_shape_strides(s, strides);
   int32_t last = s->rank - 1;
   do {
     int64_t base = 0;
@@ -298,7 +298,7 @@ typedef struct {
  * new) is false." -1 when the window holds no element. */
 static lw_status choose(const chooser *c, const int64_t *o, int64_t *chosen) {
   int64_t k[LW_MAX_RANK] = {0}, sizes[LW_MAX_RANK], strides[LW_MAX_RANK];
-  lw_strides(c->s, strides);
+  lw_shape_strides(c->s, strides);
   for (int32_t d = 0; d < c->s->rank; d++) sizes[d] = c->w->dims[d].size;
   *chosen = -1;
   do {

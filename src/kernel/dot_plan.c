@@ -18,14 +18,6 @@ bool lw_axis_is_linear(const lw_axis *a, int64_t *stride) {
   return a->n <= 1;
 }
 
-static void strides_of(const lw_shape *s, int64_t *stride) {
-  int64_t n = 1;
-  for (int32_t i = s->rank - 1; i >= 0; i--) {
-    stride[i] = n;
-    n *= s->dims[i];
-  }
-}
-
 /* The dims of one operand: batch and contracting in attribute order, the rest
  * in increasing order. */
 static void split(const lw_inst *dot, int32_t slot, lw_attr_id batch_id,
@@ -35,7 +27,7 @@ static void split(const lw_inst *dot, int32_t slot, lw_attr_id batch_id,
   int64_t stride[LW_MAX_RANK];
   bool used[LW_MAX_RANK] = {false};
   int32_t n;
-  strides_of(s, stride);
+  lw_shape_strides(s, stride);
   batch->total = free_dims->total = k->total = 1;
   const int64_t *d = lw_inst_i64s(dot, batch_id, &n);
   for (int32_t i = 0; i < n; i++) {
@@ -78,7 +70,7 @@ lw_dot_plan lw_dot_plan_of(const lw_inst *dot) {
   p.cols = LW_DOT_COLS_BYTES / size;
   if (p.fold.skinny)
     p.road = skinny_road(&p);
-  else if (p.complex || size < 4 || work < LW_DOT_PACK_WORK)
+  else if (p.complex || size < 4 || work < (double)LW_DOT_PACK_WORK)
     p.road = LW_DOT_CHAIN;
   else
     p.road = LW_DOT_PACKED;

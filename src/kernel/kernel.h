@@ -88,6 +88,8 @@ typedef struct {
   /* Length of the innermost loop, in elements of the domain: inside such a run
    * every read is affine (or it is too short to bother). */
   int64_t inner;
+  bool strided; /* a read that is contiguous from run to run, not along one
+                   (a transpose): loops go over blocks of both */
   int32_t group; /* MAP: how many stages from here on share one loop; 0: it
                     belongs to a group before it */
   int32_t part;  /* REDUCE_FOLD: its REDUCE_PART stage */

@@ -184,6 +184,24 @@ static int64_t choose_inner(lw_builder *b, int64_t elements) {
   return best;
 }
 
+/* Contiguous from one run to the next, with a stride inside: a transpose. */
+static bool is_strided(const lw_expr *lin, int64_t inner) {
+  bool across = false, along = false;
+  for (int32_t i = 0; i < lin->n; i++) {
+    const lw_term t = lin->t[i];
+    if (t.a->kind != LW_ATOM_DIGIT) continue;
+    if (t.a->div == 1 && t.a->mod == inner) along = t.k >= 8 || t.k <= -8;
+    if (t.a->div == inner) across = t.k == 1;
+  }
+  return across && along;
+}
+
+static bool read_strided(lw_builder *b, const lw_read *r, int64_t inner) {
+  const lw_shape *s = lw_value_shape(r->value);
+  return r->idx &&
+         is_strided(lw_ex_linear(&b->ix, s->rank, s->dims, r->idx), inner);
+}
+
 static void set_inner(lw_builder *b, int32_t first, int32_t n) {
   LW_VEC(int64_t) all = {0};
   for (int32_t s = first; s < first + n; s++) {
@@ -204,7 +222,14 @@ static void set_inner(lw_builder *b, int32_t first, int32_t n) {
   int64_t inner = choose_inner(
       b, part ? lw_shape_leaf(st->inst->shape, 0)->elements
               : st->domain->elements);
-  for (int32_t s = first; s < first + n; s++) stage(b, s)->inner = inner;
+  bool strided = false;
+  for (size_t r = 0; r < b->reads.len; r++)
+    if (b->reads.data[r].stage >= first && b->reads.data[r].stage < first + n)
+      strided |= read_strided(b, &b->reads.data[r], inner);
+  for (int32_t s = first; s < first + n; s++) {
+    stage(b, s)->inner = inner;
+    stage(b, s)->strided = strided && stage(b, s)->kind == LW_STAGE_MAP;
+  }
 }
 
 /* ---- groups of maps ---- */

@@ -35,6 +35,7 @@ static void print_stage(lw_buf *b, const lw_stage *s) {
   if (s->in_place) lw_buf_str(b, " in-place");
   if (s->inner != s->domain->elements)
     lw_buf_printf(b, " inner=%lld", (long long)s->inner);
+  if (s->strided) lw_buf_str(b, " strided");
   lw_buf_chr(b, '\n');
 }
 

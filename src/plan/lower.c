@@ -406,15 +406,12 @@ lw_status plan_kernel(builder *b, const lw_inst *fusion, int32_t *index) {
   if (*known == 0) {
     lw_kernel *k = NULL;
     lw_kernel_builder build = b->options->build_kernel;
-    lw_kernel_options options = b->options->kernel;
-    if (!b->nan_observed)
-      b->nan_observed = lw_nan_observed(fusion->parent->module, b->arena);
-    if (lw_fusion_observes_nans(fusion, b->nan_observed))
-      options.observe_nans = true;
-    LW_TRY((build ? build : lw_kernel_build)(b->arena, fusion, &options, &k));
+    lw_kernel_options o = b->options->kernel;
+    o.observe_nans =
+        o.observe_nans || lw_fusion_observes_nans(fusion, b->nan_observed);
+    LW_TRY((build ? build : lw_kernel_build)(b->arena, fusion, &o, &k));
     lw_vec_push(&b->kernels, k);
-    *lw_map_put(&b->kernel_of, (uint64_t)(uintptr_t)fusion) = b->kernels.len;
-    known = lw_map_get(&b->kernel_of, (uint64_t)(uintptr_t)fusion);
+    *known = b->kernels.len;
   }
   *index = (int32_t)*known - 1;
   return NULL;

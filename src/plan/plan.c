@@ -1,5 +1,6 @@
 /* lw_plan_build: lower, find lives, coalesce, place, and turn values into
  * slices. plan_impl.h has the map of the folder. */
+#include "kernel/observe.h"
 #include "plan/plan_impl.h"
 
 typedef struct {
@@ -120,6 +121,7 @@ lw_status lw_plan_build(lw_arena *a, const lw_module *m,
   b.plan = LW_NEW(a, lw_plan);
   b.plan->module = m;
   b.plan->arena = a;
+  b.nan_observed = lw_nan_observed(m, a);
   lw_status st = plan_lower(&b);
   if (!st) {
     plan_liveness(&b);

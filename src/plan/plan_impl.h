@@ -100,7 +100,7 @@ typedef struct {
   LW_VEC(lw_kernel *) kernels;
   LW_VEC(const lw_literal *) constants;
   lw_map kernel_of;         /* fusion -> kernel index + 1 */
-  const bool *nan_observed; /* kernel/observe.h; made when first needed */
+  const bool *nan_observed; /* by instruction id: kernel/observe.h */
   lw_map invariants;        /* while -> bool a leaf */
   lw_map const_hashes;      /* hash -> constant index + 1 */
 } builder;

@@ -197,6 +197,34 @@ static void shifted_body(lw_fn *f, void *ctx, const lw_expr *e) {
   s->body(f, s->ctx, lw_ex_add(f->ix, s->base, e));
 }
 
+typedef struct {
+  lw_body_fn body;
+  void *ctx;
+  int64_t per, n;
+  LLVMValueRef lo, hi;
+} blocked;
+
+static void blocked_body(lw_fn *f, void *ctx, const lw_expr *v) {
+  blocked *b = ctx;
+  lw_loop l = lw_loop_begin(f, b->lo, b->hi, 1, "point");
+  const lw_expr *p = lw_bind(f, LW_CV_POINT, l.iv, b->n, false);
+  b->body(f, b->ctx, lw_ex_add(f->ix, lw_ex_mul(f->ix, p, b->per), v));
+  lw_loop_end(f, &l);
+}
+
+/* Blocks of points times vectors, the points innermost: what a gather fetches
+ * for one point serves the next ones. */
+static void blocked_loop(lw_fn *f, int64_t per, int64_t n, lw_body_fn body,
+                         void *ctx) {
+  enum { BLOCK = 16 };
+  lw_loop l = lw_loop_begin(f, f->p0, f->p1, BLOCK, "block");
+  LLVMValueRef hi = LLVMBuildNSWAdd(f->b, l.iv, lw_i64(f, BLOCK), "");
+  blocked b = {body, ctx, per, n, l.iv, lw_min_max(f, "llvm.smin", hi, f->p1)};
+  lw_vector_loop(f, LW_CV_IN, per, lw_i64(f, 0), lw_i64(f, per), false,
+                 blocked_body, &b);
+  lw_loop_end(f, &l);
+}
+
 /* Every element of the tile's points; inner: the innermost loop's length. */
 void lw_domain_loop(lw_fn *f, int64_t elements, int64_t inner, lw_body_fn body,
                     void *ctx) {
@@ -210,6 +238,10 @@ void lw_domain_loop(lw_fn *f, int64_t elements, int64_t inner, lw_body_fn body,
     return;
   }
   if (inner >= per || inner < 2 || per % inner) inner = per;
+  if (f->k->stages[f->stage].strided && inner == per && n > 1) {
+    blocked_loop(f, per, n, body, ctx);
+    return;
+  }
   lw_loop lp = lw_loop_begin(f, f->p0, f->p1, 1, "point");
   const lw_expr *pe = lw_bind(f, LW_CV_POINT, lp.iv, n, false);
   pe = lw_ex_mul(f->ix, pe, per);
