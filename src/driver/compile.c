@@ -14,6 +14,7 @@ struct lw_compiled {
   lw_pipeline_report report;
   lw_plan *plan;
   lw_codegen *codegen;
+  bool borrowed; /* the codegen */
   lw_kernel_code *code;
   lw_executable *executable;
   lw_compile_times times;
@@ -86,7 +87,8 @@ static lw_status make_plan(lw_compiled *c, const lw_compile_options *o) {
   lw_plan_options p = {
       .kernel = {.l1_bytes = (int64_t)c->target->v.l1_bytes,
                  .l2_bytes = (int64_t)c->target->v.l2_bytes,
-                 .flush_denormals = o->flush_denormals},
+                 .flush_denormals = o->flush_denormals,
+                 .fault = o->planted_fault},
       .no_alias = o->no_alias,
   };
   return lw_plan_build(c->arena, c->module, &p, &c->plan);
@@ -94,11 +96,13 @@ static lw_status make_plan(lw_compiled *c, const lw_compile_options *o) {
 
 static lw_status make_code(lw_compiled *c, const lw_compile_options *o) {
   lw_codegen_options g = {.isa = o->isa ? o->isa : "native",
-                          .opt_level = 2,
+                          .opt_level = o->opt_level ? o->opt_level : 2,
                           .keep_llvm = o->keep_llvm,
                           .keep_asm = o->keep_asm};
   const lw_plan *p = c->plan;
-  LW_TRY(lw_codegen_new(&g, &c->codegen));
+  c->borrowed = o->codegen != NULL;
+  c->codegen = o->codegen;
+  if (!c->codegen) LW_TRY(lw_codegen_new(&g, &c->codegen));
   c->code = LW_NEW_ARRAY(c->arena, lw_kernel_code, p->n_kernels + 1);
   LW_TRY(lw_codegen_compile(c->codegen, p->kernels, p->n_kernels, c->code));
   return lw_executable_new(p, c->code, &c->executable);
@@ -163,7 +167,7 @@ lw_status lw_compile_to_plan(const lw_module *m,
 void lw_compiled_free(lw_compiled *c) {
   if (!c) return;
   lw_executable_free(c->executable);
-  if (c->codegen) lw_codegen_free(c->codegen);
+  if (c->codegen && !c->borrowed) lw_codegen_free(c->codegen);
   if (c->module) lw_module_free(c->module);
   lw_trace_free(c->trace);
   if (c->target) lw_target_free(c->target);

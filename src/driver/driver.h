@@ -25,6 +25,11 @@ typedef struct {
   const char *isa; /* NULL: native */
   bool keep_llvm, keep_asm;
   bool no_alias;
+  int opt_level; /* of the machine code, 1 to 3; 0: 2 */
+  /* Code goes there (its ISA and level hold), so that equal kernels of several
+   * modules are compiled once; it must outlive them. NULL: one's own. */
+  lw_codegen *codegen;
+  lw_fault planted_fault; /* by the property test only */
 } lw_compile_options;
 
 typedef struct lw_compiled lw_compiled;
@@ -140,6 +145,8 @@ typedef struct {
   int threads; /* of the many-threads roads; 0: all cores, at least 2 */
   const char *target;
   bool flush_denormals;
+  bool first_only;        /* stop at the first road that differs */
+  lw_fault planted_fault; /* in all roads but the interpreter; tests only */
   /* Called before each road with its number and name; may be NULL. */
   void (*progress)(void *ctx, int32_t k, int32_t n, const char *name);
   void *progress_ctx;

@@ -81,23 +81,26 @@ bool lw_literal_same_bits(const lw_literal *a, const lw_literal *b,
 
 /* ---- roads ---- */
 
+/* level 1 (0: the usual one): another pipeline, another instruction selection;
+ * the same bits all the same. */
 typedef struct {
   const char *fusion, *isa;
   bool many_threads, no_alias;
+  int level;
 } road_plan;
 
 static const road_plan plans[] = {
-    {"none", "native", false, false},
-    {"none", "native", true, false},
-    {"xla", "native", false, false},
-    {"xla", "native", true, false},
-    {"priority", "native", false, false},
-    {"priority", "native", true, false},
-    {"priority", "native", false, true},
-    {"priority", "avx512", false, false},
-    {"priority", "avx2", false, false},
-    {"none", "avx2", false, false},
-    {"priority", "baseline", false, false},
+    {"none", "native", false, false, 0},
+    {"none", "native", true, false, 0},
+    {"xla", "native", false, false, 0},
+    {"xla", "native", true, false, 0},
+    {"priority", "native", false, false, 0},
+    {"priority", "native", true, false, 0},
+    {"priority", "native", false, true, 0},
+    {"priority", "avx512", false, false, 0},
+    {"priority", "avx2", false, false, 0},
+    {"none", "avx2", false, false, 1},
+    {"priority", "baseline", false, false, 1},
 };
 enum { N_PLANS = sizeof plans / sizeof *plans };
 
@@ -112,27 +115,60 @@ typedef struct {
   /* The last road's code: the next one may differ in threads alone. */
   lw_compiled *compiled;
   const road_plan *compiled_for;
+  /* Machine code by ISA and level: most of a module's kernels are the same
+   * fused or not, and all are without aliasing. */
+  lw_codegen *code[N_PLANS];
 } verifier;
 
 static bool same_code(const road_plan *a, const road_plan *b) {
   return a && !strcmp(a->fusion, b->fusion) && !strcmp(a->isa, b->isa) &&
-         a->no_alias == b->no_alias;
+         a->no_alias == b->no_alias && a->level == b->level;
 }
 
-static void drop_code(verifier *v) {
+static void drop_compiled(verifier *v) {
   lw_compiled_free(v->compiled);
   v->compiled = NULL;
   v->compiled_for = NULL;
 }
 
+static void drop_all(verifier *v) {
+  drop_compiled(v);
+  for (int k = 0; k < N_PLANS; k++) lw_codegen_free(v->code[k]);
+}
+
+/* The ISA that "native" stands for. */
+static const char *isa_of(const road_plan *p) {
+  if (strcmp(p->isa, "native")) return p->isa;
+  if (lw_codegen_has_isa("avx512")) return "avx512";
+  return lw_codegen_has_isa("avx2") ? "avx2" : "baseline";
+}
+
+static bool same_machine(const road_plan *a, const road_plan *b) {
+  return !strcmp(isa_of(a), isa_of(b)) && a->level == b->level;
+}
+
+/* The code of the first road with this ISA and level. */
+static lw_status codegen_for(verifier *v, const road_plan *p,
+                             lw_codegen **out) {
+  int k = 0;
+  while (!same_machine(&plans[k], p)) k++;
+  lw_codegen_options o = {.isa = p->isa, .opt_level = p->level ? p->level : 2};
+  if (!v->code[k]) LW_TRY(lw_codegen_new(&o, &v->code[k]));
+  *out = v->code[k];
+  return NULL;
+}
+
 static lw_status compile_road(verifier *v, const road_plan *p) {
   if (same_code(v->compiled_for, p)) return NULL;
-  drop_code(v);
+  drop_compiled(v);
   lw_compile_options o = {.fusion = p->fusion,
                           .isa = p->isa,
+                          .opt_level = p->level,
                           .target = v->o->target,
                           .flush_denormals = v->o->flush_denormals,
-                          .no_alias = p->no_alias};
+                          .no_alias = p->no_alias,
+                          .planted_fault = v->o->planted_fault};
+  LW_TRY(codegen_for(v, p, &o.codegen));
   LW_TRY(lw_compile(v->m, &o, &v->compiled));
   v->compiled_for = p;
   return lw_plan_check(lw_compiled_plan(v->compiled));
@@ -201,13 +237,14 @@ static void say(const lw_verify_options *o, int32_t k, const char *name) {
 }
 
 static void take_all(verifier *v, lw_verify_report *out) {
-  for (int32_t k = 0; k < N_PLANS; k++) {
+  for (int32_t k = 0; k < N_PLANS && (out->same || !v->o->first_only); k++) {
     lw_road *r = &out->roads[k + 1];
     r->name = road_name(v, &plans[k]);
     say(v->o, k + 1, r->name);
     take_road(v, &plans[k], r);
     bool fine = r->verdict == LW_ROAD_SAME || r->verdict == LW_ROAD_NOT_TESTED;
     out->same = out->same && fine;
+    if (!fine && v->o->first_only) out->n = k + 2;
   }
 }
 
@@ -230,7 +267,7 @@ lw_status lw_verify(const lw_module *m, const lw_literal *const *args,
   int threads = v.o->threads ? v.o->threads : lw_core_count();
   LW_TRY(lw_pool_new(threads < 2 ? 2 : threads, &v.pool));
   take_all(&v, out);
-  drop_code(&v);
+  drop_all(&v);
   lw_pool_free(v.pool);
   return NULL;
 }

@@ -328,7 +328,8 @@ void lw_shape_strides(const lw_shape *s, int64_t *strides) {
   int64_t n = 1;
   for (int32_t d = s->rank; d-- > 0;) {
     strides[d] = n;
-    n *= s->dims[d];
+    /* Wraps where another dim is 0: such strides are never used. */
+    n = (int64_t)((uint64_t)n * (uint64_t)s->dims[d]);
   }
 }
 

@@ -85,7 +85,8 @@ typedef struct {
   lw_eval *e;
   lw_dot_fold_t f;
   lw_acc acc;
-  void *row; /* scratch of n accumulators */
+  void *row;    /* scratch of n accumulators */
+  char *masked; /* scratch of one batch element's operands, else NULL */
 } dot;
 
 /* One row of the result over k terms. */
@@ -128,10 +129,10 @@ static int64_t group_size(const ragged *r, int64_t p, int64_t g) {
 }
 
 static int64_t group_of(const ragged *r, int64_t p, int64_t at) {
-  int64_t start = 0;
+  uint64_t end = 0; /* wraps as s64 sums do */
   for (int64_t g = 0; g < r->groups; g++) {
-    start += group_size(r, p, g);
-    if (at < start) return g;
+    end += (uint64_t)group_size(r, p, g);
+    if (at < (int64_t)end) return g;
   }
   return -1;
 }
@@ -155,6 +156,38 @@ static void ragged_rows(const dot *d, const ragged *r, const void *a,
     }
 }
 
+/* Elements outside of [from, to) become `other`: -0 in the lhs and +0 in the
+ * rhs make fma(a, b, s) give s, so the term is skipped. */
+static void keep_range(lw_acc acc, int64_t outer, int64_t k, int64_t inner,
+                       int64_t from, int64_t to, bool minus, char *x) {
+  size_t size = lw_acc_size(acc);
+  float f = minus ? -0.0f : 0;
+  double d = minus ? -0.0 : 0;
+  for (int64_t o = 0; o < outer; o++)
+    for (int64_t j = 0; j < k; j++)
+      for (int64_t n = 0; n < inner && (j < from || j >= to); n++) {
+        char *at = x + (size_t)((o * k + j) * inner + n) * size;
+        memset(at, 0, size);
+        if (acc == LW_ACC_F32) memcpy(at, &f, sizeof f);
+        if (acc == LW_ACC_F64) memcpy(at, &d, sizeof d);
+      }
+}
+
+/* One group of one batch element: the whole k, terms outside of the group
+ * skipped. ab has room for both operands. */
+static void ragged_group(const dot *d, int64_t from, int64_t to, const char *a,
+                         const char *b, char *ab, char *c) {
+  size_t size = lw_acc_size(d->acc);
+  int64_t m = d->f.m, n = d->f.n, k = d->f.k;
+  char *bb = ab + (size_t)(m * k) * size;
+  memcpy(ab, a, (size_t)(m * k) * size);
+  memcpy(bb, b, (size_t)(k * n) * size);
+  keep_range(d->acc, m, k, 1, from, to, true, ab);
+  keep_range(d->acc, 1, k, n, from, to, false, bb);
+  for (int64_t i = 0; i < m; i++)
+    dot_row(d, k, ab + (size_t)(i * k) * size, bb, c + (size_t)(i * n) * size);
+}
+
 /* c is [group][batch][m][n]; each group contracts its own stretch of k. */
 static void ragged_contracting(const dot *d, const ragged *r, const void *a,
                                const void *b, void *c) {
@@ -166,11 +199,10 @@ static void ragged_contracting(const dot *d, const ragged *r, const void *a,
       int64_t len = group_size(r, p, g);
       if (len < 0) len = 0;
       if (len > k - start) len = k - start;
-      for (int64_t i = 0; i < m; i++)
-        dot_row(
-            d, len, (const char *)a + (size_t)((p * m + i) * k + start) * size,
-            (const char *)b + (size_t)((p * k + start) * n) * size,
-            (char *)c + (size_t)(((g * d->f.batch + p) * m + i) * n) * size);
+      ragged_group(d, start, start + len,
+                   (const char *)a + (size_t)(p * m * k) * size,
+                   (const char *)b + (size_t)(p * k * n) * size, d->masked,
+                   (char *)c + (size_t)((g * d->f.batch + p) * m * n) * size);
       start += len;
     }
   }
@@ -204,8 +236,11 @@ static lw_status run_dot(dot *d, const ragged *r, const operand *a,
   int chains = complex ? 4 : 1;
   for (int k = 0; k < chains; k++) c[k] = malloc((size_t)n * size + 8);
   d->row = malloc((size_t)d->f.n * size + 8);
+  bool masks = r && r->contracting;
+  if (masks) d->masked = malloc((size_t)(d->f.k * (d->f.m + d->f.n)) * size + 8);
   lw_status s = NULL;
-  if (!operands_exist(a, b, c, chains) || !d->row)
+  if (!operands_exist(a, b, c, chains) || !d->row ||
+      (masks && !d->masked))
     s = lw_error(LW_RESOURCE_EXHAUSTED, "no memory for a dot's sums");
   lw_flush_state fl = lw_flush_begin(d->e);
   for (int k = 0; k < chains && !s; k++)
@@ -218,6 +253,7 @@ static lw_status run_dot(dot *d, const ragged *r, const operand *a,
   lw_flush_end(fl);
   for (int k = 0; k < chains; k++) free(c[k]);
   free(d->row);
+  free(d->masked);
   return s;
 }
 
@@ -305,6 +341,9 @@ lw_status lw_eval_ragged_dot(lw_eval *e, const lw_inst *i, lw_val **ops,
               .groups = sizes->dims[sizes->rank - 1],
               .contracting = has(contract, rag.v[0])};
   if (has(batch, rag.v[0])) return eval_dot(e, i, ops, -1, NULL, out);
+  if (r.groups && sizes->elements != r.groups &&
+      sizes->elements / r.groups != lw_dot_fold(i).batch)
+    return bad();
   if (r.contracting) {
     if (contract.n != 1 || group.n)
       return lw_error(LW_UNIMPLEMENTED,
@@ -320,29 +359,66 @@ lw_status lw_eval_ragged_dot(lw_eval *e, const lw_inst *i, lw_val **ops,
   return eval_dot(e, i, ops, group.v[0], &r, out);
 }
 
+/* ---- scaled-dot ---- */
+
+static bool scale_fits(const lw_shape *s, const lw_shape *c) {
+  if (c->rank && c->rank != s->rank) return false;
+  for (int32_t d = 0; d < c->rank; d++)
+    if (c->dims[d] ? s->dims[d] % c->dims[d] : s->dims[d]) return false;
+  return lw_prim_is_float(s->type) && lw_prim_is_float(c->type);
+}
+
+static lw_status convert_to(lw_eval *e, const lw_val *v, lw_prim t,
+                            lw_val **out) {
+  LW_TRY(lw_val_new(e, lw_shape_with_type(e->m->ctx, v->lit.shape, t), out));
+  if (v->lit.shape->type != t)
+    return lw_elem_apply(e, LW_OP_CONVERT, v->lit.shape->type, t, lw_elems(v),
+                         v->lit.data, NULL, (*out)->lit.data);
+  memcpy((*out)->lit.data, v->lit.data, (size_t)lw_shape_bytes(v->lit.shape));
+  return NULL;
+}
+
+/* scale over the dims of s, a block of equal size each. */
+static lw_status spread_scale(lw_eval *e, const lw_shape *s,
+                              const lw_val *scale, lw_val **out) {
+  const lw_shape *c = scale->lit.shape;
+  int64_t strides[LW_MAX_RANK], idx[LW_MAX_RANK] = {0};
+  int size = lw_esize(scale);
+  LW_TRY(lw_val_new(e, lw_shape_with_type(e->m->ctx, s, c->type), out));
+  lw_strides(c, strides);
+  if (!s->elements) return NULL;
+  char *x = (*out)->lit.data;
+  do {
+    int64_t at = 0;
+    for (int32_t d = 0; d < c->rank; d++)
+      at += idx[d] / (s->dims[d] / c->dims[d]) * strides[d];
+    memcpy(x, (const char *)scale->lit.data + at * size, (size_t)size);
+    x += size;
+  } while (lw_next_index(s->rank, s->dims, idx));
+  return NULL;
+}
+
 /* "Operands are dequantised exactly to f32 products of value and scale
  * (rounded once to f32)": scale dims divide the operand's, a scale covers a
  * block of equal size. */
 static lw_status dequantise(lw_eval *e, const lw_val *v, const lw_val *scale,
                             lw_val **out) {
-  const lw_shape *s = v->lit.shape, *c = scale->lit.shape;
-  int64_t strides[LW_MAX_RANK], idx[LW_MAX_RANK] = {0};
-  if (c->rank && c->rank != s->rank) return bad();
-  for (int32_t d = 0; d < c->rank; d++)
-    if (!c->dims[d] || s->dims[d] % c->dims[d]) return bad();
-  LW_TRY(lw_val_new(e, lw_shape_with_type(e->m->ctx, s, LW_F32), out));
-  lw_shape_strides(c, strides);
-  float *x = (*out)->lit.data;
-  if (!s->elements) return NULL;
-  do {
-    int64_t at = 0;
-    for (int32_t d = 0; d < c->rank; d++)
-      at += idx[d] / (s->dims[d] / c->dims[d]) * strides[d];
-    int64_t k = x - (float *)(*out)->lit.data;
-    *x++ = (float)(lw_literal_get_f64(&v->lit, k, 0) *
-                   lw_literal_get_f64(&scale->lit, at, 0));
-  } while (lw_next_index(s->rank, s->dims, idx));
-  return NULL;
+  if (!scale_fits(v->lit.shape, scale->lit.shape)) return bad();
+  bool wide =
+      v->lit.shape->type == LW_F64 || scale->lit.shape->type == LW_F64;
+  lw_prim t = wide ? LW_F64 : LW_F32;
+  lw_val *x = NULL, *y = NULL, *z = NULL;
+  lw_status s = convert_to(e, v, t, &x);
+  if (!s) s = convert_to(e, scale, t, &y);
+  if (!s) s = spread_scale(e, v->lit.shape, y, &z);
+  if (!s)
+    s = lw_elem_apply(e, LW_OP_MULTIPLY, t, t, lw_elems(x), x->lit.data,
+                      z->lit.data, x->lit.data);
+  if (!s) s = convert_to(e, x, LW_F32, out);
+  lw_val_release(e, x);
+  lw_val_release(e, y);
+  lw_val_release(e, z);
+  return s;
 }
 
 lw_status lw_eval_scaled_dot(lw_eval *e, const lw_inst *i, lw_val **ops,

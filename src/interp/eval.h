@@ -66,8 +66,6 @@ static inline int64_t lw_elems(const lw_val *v) {
 static inline int lw_esize(const lw_val *v) {
   return lw_prim_bytes(v->lit.shape->type);
 }
-/* strides[i] of a dense row-major array. */
-void lw_strides(const lw_shape *s, int64_t *strides);
 /* The result shape of inst with these dims: the declared shape when equal, an
  * interned one where a dynamic dimension makes it smaller. */
 const lw_shape *lw_result_shape(const lw_eval *e, const lw_shape *declared,
@@ -174,7 +172,7 @@ void lw_permute_raw(int32_t rank, const int64_t *dims, const int64_t *perm,
 void lw_copy_strided(int32_t rank, const int64_t *dims, int64_t esize,
                      char *dst, const int64_t *dst_strides, const char *src,
                      const int64_t *src_strides);
-/* lw_strides in bytes. */
+/* lw_shape_strides in bytes. */
 void lw_byte_strides(const lw_shape *s, int64_t *strides);
 /* One elementwise operation over n elements: types as given. */
 LW_MUST_USE lw_status lw_elem_apply(lw_eval *e, lw_opcode op, lw_prim in,

@@ -463,7 +463,8 @@ static bool refuse_in_place(lw_builder *b) {
     const lw_stage *st = &b->stages.data[s];
     bool update = st->kind == LW_STAGE_UPDATE_SLICE ||
                   (st->kind == LW_STAGE_SCATTER && st->in_place);
-    if (!update || reads_allow(b, s)) continue;
+    if (!update || reads_allow(b, s) || b->opt.fault == LW_FAULT_UPDATE)
+      continue;
     b->no_in_place[lw_b_at(b, st->inst)] = any = true;
   }
   return any;
@@ -523,7 +524,8 @@ static lw_status begin(lw_builder *b, const lw_inst *fusion) {
 
 lw_status lw_kernel_build(lw_arena *a, const lw_inst *fusion,
                           const lw_kernel_options *options, lw_kernel **out) {
-  static const lw_kernel_options dflt = {32768, 1 << 20, false, false};
+  static const lw_kernel_options dflt = {.l1_bytes = 32768,
+                                           .l2_bytes = 1 << 20};
   lw_builder b = {.a = a, .opt = options ? *options : dflt};
   if (b.opt.l2_bytes <= 0) b.opt.l2_bytes = dflt.l2_bytes;
   b.k = LW_NEW(a, lw_kernel);

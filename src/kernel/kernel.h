@@ -22,6 +22,7 @@
 #define LW_KERNEL_KERNEL_H
 
 #include "hlo/hlo.h"
+#include "kernel/fault.h"
 
 typedef enum {
   LW_STAGE_MAP,            /* elementwise + index maps; any shape */
@@ -116,6 +117,7 @@ typedef struct {
   int64_t l1_bytes, l2_bytes; /* per core */
   bool observe_nans;          /* canonicalise (numerics.md 1) */
   bool flush_denormals;
+  lw_fault fault; /* planted by tests; 0: none */
 } lw_kernel_options;
 
 typedef struct lw_kernel {

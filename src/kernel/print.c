@@ -170,7 +170,8 @@ uint64_t lw_kernel_fingerprint(const lw_kernel *k) {
   lw_arena *a = lw_arena_new();
   uint64_t h = hash_comp(0x4c77u, k->body, a, 0);
   h = lw_hash_mix(h, (uint64_t)k->options.observe_nans << 1 |
-                         (uint64_t)k->options.flush_denormals);
+                         (uint64_t)k->options.flush_denormals |
+                         (uint64_t)k->options.fault << 2);
   for (int32_t p = 0; p < k->n_phases; p++) {
     const lw_phase *ph = &k->phases[p];
     h = lw_hash_mix(h, (uint64_t)ph->n_points);

@@ -18,7 +18,9 @@ const int lw_clean_up_pass_count =
       "dce", "single-device", "domain-remover", "layout-normalization"
 
 /* Operations that are defined by others. */
-#define EXPAND "map-inliner", "scan-expander", "batchnorm-expander"
+#define EXPAND                                            \
+  "map-inliner", "scan-expander", "batchnorm-expander", \
+      "scaled-dot-expander", "ragged-dot-expander"
 
 /* Until nothing moves. */
 #define SIMPLIFY                                                               \

@@ -186,7 +186,8 @@ static void parallel_copy(scope *s, copy_role role, const lw_inst *inst,
     pos[i] = -1;
     if (dst[i] < 0 || at(b, src[i])->bytes == 0 ||
         plan_class(b, dst[i]) == plan_class(b, src[i]) ||
-        !overwritten(b, dst, n, i, src[i])) {
+        !overwritten(b, dst, n, i, src[i]) ||
+        b->options->kernel.fault == LW_FAULT_LOOP_COPY) {
       continue;
     }
     int32_t t = new_val(s, VAL_TEMP, at(b, src[i])->inst, at(b, src[i])->leaf,

@@ -356,9 +356,12 @@ static void copy_part(void *ctx, int part, int thread) {
 
 static void run_copy(run *r, const step *s) {
   copy_job c = {r->f->buffers[s->first + 1], r->f->buffers[s->first],
-                r->e->plan->slices[s->node->slices[1]].bytes, 1};
-  if (c.bytes >= PARALLEL_COPY_BYTES) c.parts = r->f->threads;
-  fork_join(r, copy_part, &c, c.parts, c.parts);
+                r->e->plan->slices[s->node->slices[1]].bytes, r->f->threads};
+  if (c.bytes < PARALLEL_COPY_BYTES) {
+    memcpy(c.to, c.from, (size_t)c.bytes);
+  } else {
+    fork_join(r, copy_part, &c, c.parts, c.parts);
+  }
 }
 
 /* ---- library nodes ---- */

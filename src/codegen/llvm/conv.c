@@ -46,14 +46,6 @@ static LLVMValueRef cmp(conv *c, LLVMIntPredicate p, LLVMValueRef a,
   return LLVMBuildICmp(c->d.f->b, p, a, b, "");
 }
 
-static void strides_of(const lw_shape *s, int64_t *stride) {
-  int64_t n = 1;
-  for (int32_t i = s->rank - 1; i >= 0; i--) {
-    stride[i] = n;
-    n *= s->dims[i];
-  }
-}
-
 /* ---- loads, converted to the accumulator's type ---- */
 
 static lw_operand operand(conv *c, int s, LLVMValueRef at, int width,
@@ -280,12 +272,6 @@ static void chunk(conv *c) {
   }
 }
 
-static LLVMValueRef tail_mask(lw_fn *f, int64_t n, int width) {
-  LLVMValueRef bits[64];
-  for (int i = 0; i < width; i++) bits[i] = LLVMConstInt(f->em->i1, i < n, 0);
-  return LLVMConstVector(bits, (unsigned)width);
-}
-
 /* [0, n) in chunks of width * unroll, then of width, then one masked. *at is
  * where the chunk's first index goes. */
 static void chunks(conv *c, LLVMValueRef base, int64_t n, LLVMValueRef *at,
@@ -308,7 +294,7 @@ static void chunks(conv *c, LLVMValueRef base, int64_t n, LLVMValueRef *at,
   }
   if (done == n) return;
   c->unroll = 1;
-  c->lane_mask = tail_mask(f, n - done, c->width);
+  c->lane_mask = lw_mask_first(f, n - done, c->width);
   *at = add(c, base, lw_i64(f, done));
   chunk(c);
 }
@@ -347,7 +333,7 @@ static LLVMValueRef *coordinate(conv *c, int64_t d) {
   if (d == c->dl->output_feature) return &c->feature;
   for (int32_t i = 0; i < c->dl->n_spatial; i++)
     if (c->dl->output_spatial[i] == d) return &c->pos[i];
-  LW_ASSERT(!"a dim without a role");
+  LW_ASSERT(false); /* every dim has a role */
   return NULL;
 }
 
@@ -381,9 +367,9 @@ static void setup(conv *c, const lw_inst *i) {
   c->in = lw_value_shape(lw_value_operand(i, 0));
   c->ker = lw_value_shape(lw_value_operand(i, 1));
   c->out = i->shape;
-  strides_of(c->in, c->in_stride);
-  strides_of(c->ker, c->ker_stride);
-  strides_of(c->out, c->out_stride);
+  lw_shape_strides(c->in, c->in_stride);
+  lw_shape_strides(c->ker, c->ker_stride);
+  lw_shape_strides(c->out, c->out_stride);
   c->features = c->out->dims[c->dl->output_feature];
   c->group_features =
       c->features / lw_inst_i64(i, LW_ATTR_FEATURE_GROUP_COUNT, 1);

@@ -45,6 +45,32 @@ LLVMValueRef lw_lanes(lw_fn *f, LLVMTypeRef t, int width) {
   return width == 1 ? v[0] : LLVMConstVector(v, (unsigned)width);
 }
 
+LLVMValueRef lw_mask_first(lw_fn *f, int64_t n, int width) {
+  LLVMValueRef bits[64];
+  for (int i = 0; i < width; i++) bits[i] = LLVMConstInt(f->em->i1, i < n, 0);
+  return width == 1 ? bits[0] : LLVMConstVector(bits, (unsigned)width);
+}
+
+LLVMValueRef lw_mask_below(lw_fn *f, LLVMValueRef lin, LLVMValueRef end,
+                           int width) {
+  LLVMValueRef left = lw_splat(f, LLVMBuildSub(f->b, end, lin, ""), width);
+  return LLVMBuildICmp(f->b, LLVMIntSLT, lw_lanes(f, f->em->i64, width), left,
+                       "");
+}
+
+LLVMValueRef lw_add(lw_fn *f, LLVMValueRef a, LLVMValueRef b) {
+  return LLVMBuildAdd(f->b, a, b, "");
+}
+
+LLVMValueRef lw_mul_const(lw_fn *f, LLVMValueRef v, int64_t c) {
+  if (c == 1) return v;
+  LLVMTypeRef t = LLVMTypeOf(v);
+  LLVMValueRef k = lw_i64(f, c);
+  if (LLVMGetTypeKind(t) == LLVMVectorTypeKind)
+    k = lw_splat(f, k, (int)LLVMGetVectorSize(t));
+  return LLVMBuildMul(f->b, v, k, "");
+}
+
 LLVMValueRef lw_intrinsic(lw_fn *f, const char *name, LLVMTypeRef *over,
                           int n_over, LLVMValueRef *args, int n_args) {
   unsigned id = LLVMLookupIntrinsicID(name, strlen(name));

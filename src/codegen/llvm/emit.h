@@ -135,6 +135,13 @@ int lw_width(lw_fn *f, int width);
 LLVMTypeRef lw_vec_type(LLVMTypeRef elem, int width); /* elem when width 1 */
 LLVMValueRef lw_splat(lw_fn *f, LLVMValueRef scalar, int width);
 LLVMValueRef lw_lanes(lw_fn *f, LLVMTypeRef int_type, int width); /* 0,1,2... */
+/* The first n of width lanes; those with lin + lane < end (i64). */
+LLVMValueRef lw_mask_first(lw_fn *f, int64_t n, int width);
+LLVMValueRef lw_mask_below(lw_fn *f, LLVMValueRef lin, LLVMValueRef end,
+                           int width);
+/* Sum, and product with a constant, of i64 or vectors of them. */
+LLVMValueRef lw_add(lw_fn *f, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef lw_mul_const(lw_fn *f, LLVMValueRef v, int64_t c);
 /* Calls an overloaded LLVM intrinsic ("llvm.smax") of these types. */
 LLVMValueRef lw_intrinsic(lw_fn *f, const char *name, LLVMTypeRef *over,
                           int n_over, LLVMValueRef *args, int n_args);
@@ -227,7 +234,7 @@ lw_status lw_emit_reduce_stage(lw_fn *f, const lw_stage *s);
 lw_status lw_emit_window_stage(lw_fn *f, const lw_stage *s);
 lw_status lw_emit_scan_stage(lw_fn *f, const lw_stage *s);
 lw_status lw_emit_update_stage(lw_fn *f, const lw_stage *s);
-/* scatter.c, sort.c (with topk), rng.c: being written by the lead right now. */
+/* scatter.c, sort.c (with topk), rng.c. */
 lw_status lw_emit_scatter_stage(lw_fn *f, const lw_stage *s);
 lw_status lw_emit_select_scatter_stage(lw_fn *f, const lw_stage *s);
 lw_status lw_emit_sort_stage(lw_fn *f, const lw_stage *s);

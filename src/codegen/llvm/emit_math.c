@@ -422,7 +422,8 @@ static lw_cgval result(lw_mathgen *g, const lw_elem_op *op, values r) {
     if (v.im) v.im = flush_part(g, v.im);
   }
   if (is_narrow(part)) {
-    if (!is_exact(op->op)) v.re = round_to(g, part, v.re);
+    bool keep = g->fault == LW_FAULT_NARROW && part == LW_BF16;
+    if (!is_exact(op->op) && !keep) v.re = round_to(g, part, v.re);
     v.rep = LW_REP_WIDE;
     return v;
   }
@@ -433,6 +434,48 @@ static kind kind_of(lw_prim t) {
   if (t == LW_C64) return KIND_C64;
   if (t == LW_C128) return KIND_C128;
   return t == LW_F64 ? KIND_F64 : KIND_F32;
+}
+
+/* ---- planted faults (kernel/fault.h) ---- */
+
+/* a * b + c of two instructions in one. */
+static bool fault_contract(lw_mathgen *g, const lw_elem_op *op, values in,
+                           values *out) {
+  for (int k = 0; k < in.n && op->op == LW_OP_ADD && in.n == 2; k++) {
+    LLVMValueRef m = in.v[k];
+    if (!LLVMIsAInstruction(m) || LLVMGetInstructionOpcode(m) != LLVMFMul)
+      continue;
+    LLVMTypeRef t = LLVMTypeOf(m);
+    LLVMValueRef args[] = {LLVMGetOperand(m, 0), LLVMGetOperand(m, 1),
+                           in.v[1 - k]};
+    *out = (values){{op_intrinsic(g, "llvm.fma", &t, 1, args, 3)}, 1};
+    return true;
+  }
+  return false;
+}
+
+/* The same function by way of f64, the quotient by the reciprocal. */
+static bool fault_tail(lw_mathgen *g, const lw_elem_op *op, values in,
+                       values *out) {
+  bool f32 = op->in[0] == LW_F32 && op->out == LW_F32;
+  if (!g->masked || !f32) return false;
+  if (op->op == LW_OP_DIVIDE) {
+    LLVMValueRef r = LLVMBuildFDiv(g->b, FC(1), in.v[1], "");
+    *out = (values){{LLVMBuildFMul(g->b, in.v[0], r, "")}, 1};
+    return true;
+  }
+  if (!(lw_opcode_table[op->op].flags & LW_OPF_TRANS)) return false;
+  for (int k = 0; k < in.n; k++)
+    in.v[k] = LLVMBuildFPExt(g->b, in.v[k], op_double_type(g), "");
+  *out = emit(g, KIND_F64, op->op, in);
+  out->v[0] = LLVMBuildFPTrunc(g->b, out->v[0], op_float_type(g), "");
+  return true;
+}
+
+static bool faulty(lw_mathgen *g, const lw_elem_op *op, values in,
+                   values *out) {
+  if (g->fault == LW_FAULT_CONTRACT) return fault_contract(g, op, in, out);
+  return g->fault == LW_FAULT_TAIL && fault_tail(g, op, in, out);
 }
 
 static lw_cgval emit_float(lw_mathgen *g, const lw_elem_op *op, lw_cgval a,
@@ -447,7 +490,9 @@ static lw_cgval emit_float(lw_mathgen *g, const lw_elem_op *op, lw_cgval a,
     in.v[in.n++] = y.re;
     if (cx) in.v[in.n++] = y.im;
   }
-  return result(g, op, emit(g, kind_of(op->in[0]), op->op, in));
+  values out;
+  if (!faulty(g, op, in, &out)) out = emit(g, kind_of(op->in[0]), op->op, in);
+  return result(g, op, out);
 }
 
 static lw_cgval emit_clamp(lw_mathgen *g, const lw_elem_op *op, lw_cgval a,

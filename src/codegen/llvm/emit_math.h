@@ -19,6 +19,7 @@
 
 #include <llvm-c/Core.h>
 
+#include "kernel/fault.h"
 #include "math/elementwise.h"
 
 typedef enum { LW_REP_BITS, LW_REP_WIDE } lw_rep;
@@ -38,6 +39,8 @@ typedef struct {
   /* Attributes "target-cpu" and "target-features" for the internal functions,
    * NULL for none: pass the same as the kernel's. */
   const char *target_cpu, *target_features;
+  lw_fault fault; /* planted by tests */
+  bool masked;    /* some lanes do not count: only LW_FAULT_TAIL asks */
   /* Private to emit_math.c. */
   int bits_;
   bool sgn_;

@@ -129,7 +129,8 @@ lw_status lw_emit_phase(lw_emit *em, const lw_kernel *k, int32_t phase,
   lw_index_init(&ix, f->arena);
   f->ix = &ix;
   f->flush = k->options.flush_denormals;
-  f->canonical = k->options.observe_nans;
+  f->canonical =
+      k->options.observe_nans && k->options.fault != LW_FAULT_NAN;
   f->width = 1;
   f->fn = declare(em, name);
   f->b = LLVMCreateBuilderInContext(em->ctx);
@@ -142,7 +143,8 @@ lw_status lw_emit_phase(lw_emit *em, const lw_kernel *k, int32_t phase,
                       .has_f16c = em->has_f16c,
                       .has_fma = em->has_fma,
                       .target_cpu = em->cpu,
-                      .target_features = em->features};
+                      .target_features = em->features,
+                      .fault = k->options.fault};
   int32_t n = k->n_params + k->n_outputs + k->n_scratch + k->n_consts;
   f->buffer_ptrs = LW_NEW_ARRAY(f->arena, LLVMValueRef, n + 1);
   f->entry = LLVMAppendBasicBlockInContext(em->ctx, f->fn, "entry");

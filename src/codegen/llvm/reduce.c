@@ -257,9 +257,26 @@ static LLVMValueRef exist_mask(lw_fn *f, int from, int n, int64_t exist) {
   return n == 1 ? m[0] : LLVMConstVector(m, (unsigned)n);
 }
 
+/* LW_FAULT_ROW_ORDER: even lanes first, so that neighbours meet. */
+static lw_cgval neighbours_meet(lw_fn *f, lw_cgval v, int w) {
+  LLVMValueRef m[64];
+  for (int k = 0; k < 2 * w; k++)
+    m[k] = LLVMConstInt(f->em->i32, (unsigned)(k < w ? 2 * k : 2 * (k - w) + 1),
+                        0);
+  for (int part = 0; part < 2; part++) {
+    LLVMValueRef *p = part ? &v.im : &v.re;
+    if (*p)
+      *p = LLVMBuildShuffleVector(f->b, *p, LLVMGetPoison(LLVMTypeOf(*p)),
+                                  LLVMConstVector(m, (unsigned)(2 * w)), "");
+  }
+  return v;
+}
+
 static lw_cgval halve(lw_fn *f, const red *r, lw_cgval v) {
   int64_t exist = r->fold.run;
   for (int w = r->lanes / 2; w >= 1; w /= 2) {
+    if (f->g.fault == LW_FAULT_ROW_ORDER && r->neutral)
+      v = neighbours_meet(f, v, w);
     lw_cgval lo = shuffle(f, v, 0, w), hi = shuffle(f, v, w, w);
     lw_cgval y = apply1(f, r, lo, hi, w);
     if (!r->neutral && exist < 2 * w)
@@ -478,7 +495,12 @@ static lw_cgval *col_block(lw_fn *f, const col_ctx *c, const lw_expr *kept,
     accs_zero(f, c->blk);
   }
   lw_loop l = lw_loop_begin(f, lo, hi, 1, "fold");
-  const lw_expr *i = lw_bind(f, LW_CV_RUN, l.iv, r->fold.n, false);
+  LLVMValueRef at = l.iv;
+  if (f->g.fault == LW_FAULT_COLUMN_ORDER)
+    at = LLVMBuildSub(
+        f->b, LLVMBuildAdd(f->b, lo, LLVMBuildSub(f->b, hi, lw_i64(f, 1), ""), ""),
+        at, "");
+  const lw_expr *i = lw_bind(f, LW_CV_RUN, at, r->fold.n, false);
   const lw_expr *idx[LW_MAX_RANK];
   operand_index(f, r, kept, i, idx);
   lw_cgval x[64];

@@ -18,9 +18,10 @@ typedef struct {
 static LLVMValueRef add(rng *r, LLVMValueRef a, LLVMValueRef b) {
   return LLVMBuildAdd(r->f->b, a, b, "");
 }
-static LLVMValueRef xor (rng * r, LLVMValueRef a, LLVMValueRef b) {
+static LLVMValueRef bit_xor(rng *r, LLVMValueRef a, LLVMValueRef b) {
   return LLVMBuildXor(r->f->b, a, b, "");
-} static LLVMValueRef c32(rng *r, uint32_t v) {
+}
+static LLVMValueRef c32(rng *r, uint32_t v) {
   return lw_splat(r->f, LLVMConstInt(r->f->em->i32, v, 0), W);
 }
 static LLVMValueRef c64(rng *r, int64_t v) {
@@ -42,13 +43,13 @@ static LLVMValueRef rotate(rng *r, LLVMValueRef v, uint32_t by) {
 static void threefry(rng *r, LLVMValueRef *x) {
   static const uint32_t turns[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
   LLVMValueRef k[3] = {lw_splat(r->f, r->key0, W), lw_splat(r->f, r->key1, W)};
-  k[2] = xor(r, xor(r, k[0], k[1]), c32(r, 0x1bd11bda));
+  k[2] = bit_xor(r, bit_xor(r, k[0], k[1]), c32(r, 0x1bd11bda));
   x[0] = add(r, x[0], k[0]);
   x[1] = add(r, x[1], k[1]);
   for (uint32_t i = 0; i < 5; i++) {
     for (int j = 0; j < 4; j++) {
       x[0] = add(r, x[0], x[1]);
-      x[1] = xor(r, rotate(r, x[1], turns[i % 2][j]), x[0]);
+      x[1] = bit_xor(r, rotate(r, x[1], turns[i % 2][j]), x[0]);
     }
     x[0] = add(r, x[0], k[(i + 1) % 3]);
     x[1] = add(r, x[1], add(r, k[(i + 2) % 3], c32(r, i + 1)));
@@ -65,8 +66,8 @@ static void philox(rng *r, LLVMValueRef *x) {
   for (int i = 0; i < 10; i++) {
     LLVMValueRef p0 = wide_product(r, x[0], 0xd2511f53u);
     LLVMValueRef p1 = wide_product(r, x[2], 0xcd9e8d57u);
-    LLVMValueRef y0 = xor(r, xor(r, high(r, p1), x[1]), k0);
-    LLVMValueRef y2 = xor(r, xor(r, high(r, p0), x[3]), k1);
+    LLVMValueRef y0 = bit_xor(r, bit_xor(r, high(r, p1), x[1]), k0);
+    LLVMValueRef y2 = bit_xor(r, bit_xor(r, high(r, p0), x[3]), k1);
     x[1] = low(r, p1);
     x[3] = low(r, p0);
     x[0] = y0;

@@ -5,21 +5,6 @@
 
 enum { MAX_SCATTER = 32 };
 
-static LLVMValueRef add(lw_fn *f, LLVMValueRef a, LLVMValueRef b) {
-  return LLVMBuildAdd(f->b, a, b, "");
-}
-static LLVMValueRef mulc(lw_fn *f, LLVMValueRef a, int64_t k) {
-  return k == 1 ? a : LLVMBuildMul(f->b, a, lw_i64(f, k), "");
-}
-
-static void strides_of(const lw_shape *s, int64_t *stride) {
-  int64_t n = 1;
-  for (int32_t i = s->rank - 1; i >= 0; i--) {
-    stride[i] = n;
-    n *= s->dims[i];
-  }
-}
-
 static bool has(const int64_t *v, int32_t n, int64_t x) {
   for (int32_t i = 0; i < n; i++)
     if (v[i] == x) return true;
@@ -64,9 +49,9 @@ static void scatter_dims(scatter *c, const lw_inst *i) {
   c->index_batching = lw_inst_i64s(i, LW_ATTR_SCATTER_INDICES_BATCHING_DIMS,
                                    &c->n_index_batching);
   c->vector_dim = lw_inst_i64(i, LW_ATTR_INDEX_VECTOR_DIM, c->indices->rank);
-  strides_of(c->whole, c->whole_stride);
-  strides_of(c->indices, c->index_stride);
-  strides_of(c->updates, c->update_stride);
+  lw_shape_strides(c->whole, c->whole_stride);
+  lw_shape_strides(c->indices, c->index_stride);
+  lw_shape_strides(c->updates, c->update_stride);
   for (int32_t d = 0, k = 0; d < c->whole->rank; d++) {
     bool skip = has(c->inserted, c->n_inserted, d) ||
                 has(c->batching, c->n_batching, d);
@@ -92,12 +77,12 @@ static LLVMValueRef starts(scatter *c, LLVMValueRef *digit,
   bool sign = lw_prim_is_signed(c->indices->type);
   LLVMValueRef at = lw_i64(f, 0), fits = LLVMConstInt(f->em->i1, 1, 0);
   for (int32_t k = 0; k < c->n_batch; k++)
-    at = add(f, at, mulc(f, digit[k], c->batch_index[k]));
+    at = lw_add(f, at, lw_mul_const(f, digit[k], c->batch_index[k]));
   for (int32_t d = 0; d < c->whole->rank; d++) start[d] = lw_i64(f, 0);
   for (int32_t k = 0; k < c->n_map; k++) {
     int64_t step =
         c->vector_dim < c->indices->rank ? c->index_stride[c->vector_dim] : 0;
-    lw_cgval x = element(f, v, add(f, at, lw_i64(f, k * step)), 1, NULL);
+    lw_cgval x = element(f, v, lw_add(f, at, lw_i64(f, k * step)), 1, NULL);
     start[c->map[k]] = LLVMBuildIntCast2(f->b, x.re, f->em->i64, sign, "");
   }
   for (int32_t k = 0; k < c->n_batching; k++) {
@@ -138,12 +123,6 @@ static void combine(scatter *c, LLVMValueRef whole_at, LLVMValueRef update_at,
   lw_width(f, old);
 }
 
-static LLVMValueRef tail_mask(lw_fn *f, int64_t n, int width) {
-  LLVMValueRef bits[64];
-  for (int i = 0; i < width; i++) bits[i] = LLVMConstInt(f->em->i1, i < n, 0);
-  return LLVMConstVector(bits, (unsigned)width);
-}
-
 /* A run of n elements that are consecutive in both. */
 static void run(scatter *c, LLVMValueRef whole_at, LLVMValueRef update_at,
                 int64_t n) {
@@ -153,13 +132,14 @@ static void run(scatter *c, LLVMValueRef whole_at, LLVMValueRef update_at,
   int64_t whole = n / width * width;
   if (whole) {
     lw_loop l = lw_loop_begin(f, lw_i64(f, 0), lw_i64(f, whole), width, "run");
-    combine(c, add(f, whole_at, l.iv), add(f, update_at, l.iv), width, NULL);
+    combine(c, lw_add(f, whole_at, l.iv), lw_add(f, update_at, l.iv), width,
+            NULL);
     lw_loop_end(f, &l);
   }
   if (whole < n)
-    combine(c, add(f, whole_at, lw_i64(f, whole)),
-            add(f, update_at, lw_i64(f, whole)), width,
-            tail_mask(f, n - whole, width));
+    combine(c, lw_add(f, whole_at, lw_i64(f, whole)),
+            lw_add(f, update_at, lw_i64(f, whole)), width,
+            lw_mask_first(f, n - whole, width));
 }
 
 /* The window, row-major; its last dim as a run where it is one. */
@@ -176,9 +156,11 @@ static void window(scatter *c, LLVMValueRef whole_at, LLVMValueRef update_at) {
   for (; k < n - (runs ? 1 : 0); k++) {
     loops[k] =
         lw_loop_begin(f, lw_i64(f, 0), lw_i64(f, c->window[dims[k]]), 1, "win");
-    whole_at = add(f, whole_at, mulc(f, loops[k].iv, c->whole_stride[dims[k]]));
-    update_at = add(f, update_at,
-                    mulc(f, loops[k].iv, c->update_stride[c->window_dims[k]]));
+    whole_at = lw_add(f, whole_at,
+                      lw_mul_const(f, loops[k].iv, c->whole_stride[dims[k]]));
+    update_at = lw_add(
+        f, update_at,
+        lw_mul_const(f, loops[k].iv, c->update_stride[c->window_dims[k]]));
   }
   if (runs)
     run(c, whole_at, update_at, c->window[dims[n - 1]]);
@@ -206,11 +188,13 @@ lw_status lw_emit_scatter_stage(lw_fn *f, const lw_stage *s) {
   for (int32_t k = c.n_batch - 1; k >= 0; k--) {
     digit[k] = LLVMBuildURem(f->b, rest, lw_i64(f, c.batch[k]), "");
     rest = LLVMBuildUDiv(f->b, rest, lw_i64(f, c.batch[k]), "");
-    update_at = add(f, update_at, mulc(f, digit[k], c.batch_update[k]));
+    update_at =
+        lw_add(f, update_at, lw_mul_const(f, digit[k], c.batch_update[k]));
   }
   lw_if fits = lw_if_begin(f, starts(&c, digit, start));
   for (int32_t d = 0; d < c.whole->rank; d++)
-    whole_at = add(f, whole_at, mulc(f, start[d], c.whole_stride[d]));
+    whole_at =
+        lw_add(f, whole_at, lw_mul_const(f, start[d], c.whole_stride[d]));
   window(&c, whole_at, update_at);
   lw_if_end(f, &fits);
   lw_loop_end(f, &l);
@@ -265,8 +249,8 @@ static void choose(chooser *c, const LLVMValueRef *o) {
     const lw_window_dim *w = &c->w->dims[d];
     LLVMValueRef k = loops[d].iv, zero = lw_i64(f, 0);
     if (w->reversed) k = LLVMBuildSub(f->b, lw_i64(f, w->size - 1), k, "");
-    LLVMValueRef p =
-        add(f, mulc(f, o[d], w->stride), mulc(f, k, w->rhs_dilation));
+    LLVMValueRef p = lw_add(f, lw_mul_const(f, o[d], w->stride),
+                            lw_mul_const(f, k, w->rhs_dilation));
     p = LLVMBuildSub(f->b, p, lw_i64(f, w->pad_lo), "");
     LLVMValueRef end = lw_i64(f, (c->in->dims[d] - 1) * w->lhs_dilation + 1);
     LLVMValueRef ok =
@@ -280,7 +264,7 @@ static void choose(chooser *c, const LLVMValueRef *o) {
       p = LLVMBuildSDiv(f->b, p, by, "");
     }
     inside = LLVMBuildAnd(f->b, inside, ok, "");
-    at = add(f, at, mulc(f, p, c->in_stride[d]));
+    at = lw_add(f, at, lw_mul_const(f, p, c->in_stride[d]));
   }
   lw_if in = lw_if_begin(f, inside);
   candidate(c, at);
@@ -292,7 +276,7 @@ lw_status lw_emit_select_scatter_stage(lw_fn *f, const lw_stage *s) {
   chooser c = {.f = f, .inst = s->inst, .w = lw_inst_window(s->inst)};
   c.in = lw_value_shape(lw_value_operand(s->inst, 0));
   c.src = lw_value_shape(lw_value_operand(s->inst, 1));
-  strides_of(c.in, c.in_stride);
+  lw_shape_strides(c.in, c.in_stride);
   c.out = lw_dest_base(f, s, 0);
   int old = lw_width(f, 1);
   fill(f, s, c.out);

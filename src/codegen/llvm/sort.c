@@ -14,9 +14,6 @@ typedef struct {
   void *ctx;
 } sorter;
 
-static LLVMValueRef add(lw_fn *f, LLVMValueRef a, LLVMValueRef b) {
-  return LLVMBuildAdd(f->b, a, b, "");
-}
 static LLVMValueRef i64_at(lw_fn *f, LLVMValueRef base, LLVMValueRef i) {
   return LLVMBuildLoad2(f->b, f->em->i64, lw_at(f, base, i, 8), "");
 }
@@ -47,9 +44,9 @@ static void merge(sorter *s, LLVMValueRef src, LLVMValueRef dst,
       LLVMBuildAnd(f->b, lt(f, b, hi), LLVMBuildOr(f->b, a_done, less, ""), "");
   LLVMBuildStore(f->b, LLVMBuildSelect(f->b, take_b, eb, ea, ""),
                  lw_at(f, dst, l.iv, 8));
-  LLVMBuildStore(f->b, LLVMBuildSelect(f->b, take_b, a, add(f, a, one), ""),
+  LLVMBuildStore(f->b, LLVMBuildSelect(f->b, take_b, a, lw_add(f, a, one), ""),
                  pa);
-  LLVMBuildStore(f->b, LLVMBuildSelect(f->b, take_b, add(f, b, one), b, ""),
+  LLVMBuildStore(f->b, LLVMBuildSelect(f->b, take_b, lw_add(f, b, one), b, ""),
                  pb);
   lw_loop_end(f, &l);
 }
@@ -70,12 +67,12 @@ static void sort_line(sorter *s) {
   LLVMValueRef dst = LLVMBuildSelect(f->b, odd, s->order, s->tmp, "");
   LLVMValueRef width = LLVMBuildShl(f->b, one, r.iv, "");
   LLVMValueRef two = LLVMBuildShl(f->b, width, one, "");
-  LLVMValueRef blocks =
-      LLVMBuildUDiv(f->b, add(f, n, LLVMBuildSub(f->b, two, one, "")), two, "");
+  LLVMValueRef blocks = LLVMBuildUDiv(
+      f->b, lw_add(f, n, LLVMBuildSub(f->b, two, one, "")), two, "");
   lw_loop b = lw_loop_begin(f, zero, blocks, 1, "block");
   LLVMValueRef lo = LLVMBuildMul(f->b, b.iv, two, "");
-  LLVMValueRef mid = lw_min_max(f, "llvm.smin", add(f, lo, width), n);
-  LLVMValueRef hi = lw_min_max(f, "llvm.smin", add(f, lo, two), n);
+  LLVMValueRef mid = lw_min_max(f, "llvm.smin", lw_add(f, lo, width), n);
+  LLVMValueRef hi = lw_min_max(f, "llvm.smin", lw_add(f, lo, two), n);
   merge(s, src, dst, lo, mid, hi, pa, pb);
   lw_loop_end(f, &b);
   lw_loop_end(f, &r);
@@ -105,7 +102,7 @@ static LLVMValueRef line_at(sort *c, LLVMValueRef base, int32_t r,
                             LLVMValueRef e) {
   lw_fn *f = c->f;
   LLVMValueRef at = LLVMBuildMul(f->b, e, lw_i64(f, c->stride), "");
-  return lw_at(f, base, add(f, c->line, at),
+  return lw_at(f, base, lw_add(f, c->line, at),
                lw_prim_bytes(c->s->shapes[r]->type));
 }
 
@@ -163,8 +160,8 @@ lw_status lw_emit_sort_stage(lw_fn *f, const lw_stage *s) {
                             LLVMBuildMul(f->b, f->p1, per, ""), 1, "line");
   LLVMValueRef outer = LLVMBuildUDiv(f->b, l.iv, stride, "");
   LLVMValueRef inner = LLVMBuildURem(f->b, l.iv, stride, "");
-  c.line =
-      add(f, LLVMBuildMul(f->b, outer, lw_i64(f, w.n * c.stride), ""), inner);
+  c.line = lw_add(f, LLVMBuildMul(f->b, outer, lw_i64(f, w.n * c.stride), ""),
+                  inner);
   sort_line(&w);
   permute(&c, &w);
   lw_loop_end(f, &l);
@@ -183,7 +180,7 @@ typedef struct {
 
 static lw_cgval row_value(topk *c, LLVMValueRef e) {
   LLVMValueRef p =
-      lw_at(c->f, c->base, add(c->f, c->row, e), lw_prim_bytes(c->type));
+      lw_at(c->f, c->base, lw_add(c->f, c->row, e), lw_prim_bytes(c->type));
   return lw_load(c->f, c->type, p, 1, NULL);
 }
 
@@ -219,7 +216,7 @@ lw_status lw_emit_topk_stage(lw_fn *f, const lw_stage *s) {
   sort_line(&w);
   lw_loop o = lw_loop_begin(f, lw_i64(f, 0), lw_i64(f, k), 1, "out");
   LLVMValueRef from = i64_at(f, w.result, o.iv);
-  LLVMValueRef to = add(f, LLVMBuildMul(f->b, l.iv, lw_i64(f, k), ""), o.iv);
+  LLVMValueRef to = lw_add(f, LLVMBuildMul(f->b, l.iv, lw_i64(f, k), ""), o.iv);
   lw_store(f, row_value(&c, from), lw_at(f, values, to, lw_prim_bytes(c.type)),
            1, NULL);
   lw_prim it = s->shapes[1]->type;

@@ -413,6 +413,7 @@ lw_cgval lw_emit_elem(lw_fn *f, const lw_inst *i, const lw_cgval *ops,
   lw_elem_fn fn;
   lw_status s = lw_elem_resolve(&op, &fn);
   int old = lw_width(f, width);
+  f->g.masked = f->mask.v != NULL;
   lw_cgval none = {0}, r;
   if (s) {
     lw_fn_fail(f, lw_status_annotate(s, "%s", i->name));
