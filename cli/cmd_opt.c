@@ -73,17 +73,6 @@ static void print_dot(lw_buf *b, const lw_module *m) {
 
 /* ---- the pass table ---- */
 
-static bool listed(const char *list, const char *name) {
-  size_t len = strlen(name);
-  for (const char *p = list; p && *p;) {
-    const char *end = strchr(p, ',');
-    size_t n = end ? (size_t)(end - p) : strlen(p);
-    if (n == len && !memcmp(p, name, n)) return true;
-    p = end ? end + 1 : NULL;
-  }
-  return false;
-}
-
 /* What the disabled passes would have done: a second optimisation without
  * --disable, for the report only. */
 static void report_disabled(const cli_args *a, const cli_input *in) {
@@ -100,7 +89,7 @@ static void report_disabled(const cli_args *a, const cli_input *in) {
   const lw_pipeline_report *r = lw_compiled_report(c);
   for (int32_t k = 0; k < r->n; k++) {
     const lw_pass_result *p = &r->v[k];
-    if (!listed(list, p->pass->name)) continue;
+    if (!lw_str_listed(list, p->pass->name)) continue;
     cli_note(
         "disabled: %s (would have run %d times, changed the module in "
         "%d, instructions %+lld)",

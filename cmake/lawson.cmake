@@ -2,8 +2,11 @@
 set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS ON)
+set(CMAKE_CXX_STANDARD 17)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
@@ -14,6 +17,7 @@ set(LW_SANITIZE "" CACHE STRING "address,undefined | thread")
 find_program(LW_CCACHE ccache)
 if(LW_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${LW_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${LW_CCACHE})
 endif()
 
 add_compile_options(-Wall -Wextra -Wconversion -Wshadow -Wno-sign-conversion
@@ -35,24 +39,20 @@ if(LW_FUZZ)
   add_link_options(-fsanitize=fuzzer-no-link)
 endif()
 
+# The stages, in the order that data travels (docs/architecture.md).
+set(LW_STAGES base hlo reader trace target math lib interp passes kernel fusion
+              plan codegen runtime driver)
+
 # lw_library(NAME SOURCES a.c b.c [LIBS other ...]): a stage of the compiler. The
-# include root is src/, so that includes name the folder they reach into.
+# include root is src/, so that includes name the folder they reach into. LIBS
+# are stages by name, or anything else that CMake links.
 function(lw_library name)
   cmake_parse_arguments(A "" "" "SOURCES;LIBS" ${ARGN})
-  foreach(src ${A_SOURCES})
-    if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${src})
-      message(WARNING "${CMAKE_CURRENT_SOURCE_DIR}/${src} is missing")
-      list(REMOVE_ITEM A_SOURCES ${src})
-    endif()
-  endforeach()
-  if(NOT A_SOURCES)
-    return()
-  endif()
   add_library(lw_${name} STATIC ${A_SOURCES})
   target_include_directories(lw_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src
                                                ${PROJECT_SOURCE_DIR}/include)
   foreach(lib ${A_LIBS})
-    if(TARGET lw_${lib} OR lib MATCHES "^(base|hlo|reader|trace|target|math|lib|interp|passes|kernel|fusion|plan|codegen|runtime|driver)$")
+    if(lib IN_LIST LW_STAGES)
       target_link_libraries(lw_${name} PUBLIC lw_${lib})
     else()
       target_link_libraries(lw_${name} PUBLIC ${lib})
@@ -63,12 +63,6 @@ endfunction()
 # lw_test(NAME SOURCES a.c LIBS hlo ...): a cmocka unit test run by ctest.
 function(lw_test name)
   cmake_parse_arguments(A "" "" "SOURCES;LIBS" ${ARGN})
-  foreach(src ${A_SOURCES})
-    if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${src})
-      message(WARNING "${CMAKE_CURRENT_SOURCE_DIR}/${src} is missing")
-      return()
-    endif()
-  endforeach()
   add_executable(test_${name} ${A_SOURCES})
   foreach(lib ${A_LIBS})
     target_link_libraries(test_${name} PRIVATE lw_${lib})

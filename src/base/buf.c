@@ -58,3 +58,14 @@ void lw_buf_free(lw_buf *b) {
   free(b->data);
   *b = (lw_buf){0};
 }
+
+bool lw_str_listed(const char *list, const char *name) {
+  size_t len = strlen(name);
+  for (const char *p = list; p && *p;) {
+    const char *end = strchr(p, ',');
+    size_t n = end ? (size_t)(end - p) : strlen(p);
+    if (n == len && !memcmp(p, name, n)) return true;
+    p = end ? end + 1 : NULL;
+  }
+  return false;
+}

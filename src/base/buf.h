@@ -18,4 +18,7 @@ void lw_buf_vprintf(lw_buf *b, const char *fmt, va_list ap);
 const char *lw_buf_cstr(lw_buf *b); /* never NULL */
 void lw_buf_free(lw_buf *b);
 
+/* Is name one of a list "a,b,c"? A NULL list has none. */
+bool lw_str_listed(const char *list, const char *name);
+
 #endif

@@ -9,8 +9,8 @@
 typedef struct lw_codegen lw_codegen; /* owns the machine code it made */
 
 typedef struct {
-  const char *isa; /* "native", "avx512", "avx2", "baseline" */
-  int opt_level;   /* 0..3, default 2 */
+  const char *isa;          /* "native", "avx512", "avx2", "baseline" */
+  int opt_level;            /* 0..3, default 2 */
   bool keep_llvm, keep_asm; /* texts kept for the dumps */
 } lw_codegen_options;
 

@@ -5,6 +5,7 @@
 #include "driver/driver.h"
 #include "fusion/fusion.h"
 #include "hlo/check.h"
+#include "lib/rng.h"
 
 struct lw_compiled {
   lw_arena *arena;
@@ -117,6 +118,7 @@ static lw_status travel(lw_compiled *c, const lw_module *m,
   double start = now_ms();
   LW_TRY(lw_target_load(o->target ? o->target : "cpu", &c->target));
   LW_TRY(lw_module_clone(m, &c->module));
+  lw_rng_number(c->module);
   LW_TRY(lw_check_status(c->module, (lw_check_options){0}, NULL));
   lw_status st = run_passes(c, o);
   c->times.passes_ms = since_ms(start);

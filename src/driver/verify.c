@@ -170,8 +170,9 @@ static lw_status compile_road(verifier *v, const road_plan *p) {
                           .planted_fault = v->o->planted_fault};
   LW_TRY(codegen_for(v, p, &o.codegen));
   LW_TRY(lw_compile(v->m, &o, &v->compiled));
+  LW_TRY(lw_plan_check(lw_compiled_plan(v->compiled)));
   v->compiled_for = p;
-  return lw_plan_check(lw_compiled_plan(v->compiled));
+  return NULL;
 }
 
 static lw_status compile_and_run(verifier *v, const road_plan *p,

@@ -145,3 +145,12 @@ bool lw_window_is_scan(const lw_inst *w, int32_t *dim, bool *reverse) {
   *reverse = suffix;
   return true;
 }
+
+int32_t lw_threefry_dim(const lw_shape *s) {
+  int32_t best = 0;
+  for (int32_t d = 0; d < s->rank; d++)
+    if (s->dims[d] % 2 == 0) return d;
+  for (int32_t d = 1; d < s->rank; d++)
+    if (s->dims[d] > s->dims[best]) best = d;
+  return best;
+}

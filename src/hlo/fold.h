@@ -66,4 +66,9 @@ lw_prim lw_dot_accumulator(lw_prim lhs, lw_prim rhs, lw_prim result);
 bool lw_window_is_scan(const lw_inst *reduce_window, int32_t *dim,
                        bool *reverse);
 
+/* The dim of a ThreeFry rng-bit-generator's result whose neighbours share one
+ * block: the first even one, else the first of the largest (section 9; XLA's
+ * choice). Rank 0: 0. */
+int32_t lw_threefry_dim(const lw_shape *s);
+
 #endif

@@ -385,7 +385,7 @@ static lw_status spread_scale(lw_eval *e, const lw_shape *s,
   int64_t strides[LW_MAX_RANK], idx[LW_MAX_RANK] = {0};
   int size = lw_esize(scale);
   LW_TRY(lw_val_new(e, lw_shape_with_type(e->m->ctx, s, c->type), out));
-  lw_strides(c, strides);
+  lw_shape_strides(c, strides);
   if (!s->elements) return NULL;
   char *x = (*out)->lit.data;
   do {

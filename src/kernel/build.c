@@ -68,7 +68,8 @@ static bool is_value_source(const lw_inst *i) {
 
 static lw_status check_inst(const lw_inst *i) {
   if (i->opcode == LW_OP_PARAMETER || i->opcode == LW_OP_CONSTANT) return NULL;
-  if (!is_value_source(i))
+  if (!is_value_source(i) || i->opcode == LW_OP_SCALED_DOT ||
+      i->opcode == LW_OP_RAGGED_DOT) /* their expanders left them */
     return lw_error(LW_UNIMPLEMENTED, "%s: no code for %s inside a fusion",
                     i->name, lw_opcode_name(i->opcode));
   if (lw_shape_has_dynamic(i->shape))
@@ -266,8 +267,7 @@ static bool wants_parts(const lw_inst *i, int64_t *blocks) {
   if (f.rule != LW_FOLD_ROW)
     *blocks = (f.n + LW_FOLD_SEQ_BLOCK - 1) / LW_FOLD_SEQ_BLOCK;
   else if (f.run > LW_FOLD_ROW_BLOCK)
-    *blocks = f.outer *
-              ((f.run + LW_FOLD_ROW_BLOCK - 1) / LW_FOLD_ROW_BLOCK);
+    *blocks = f.outer * ((f.run + LW_FOLD_ROW_BLOCK - 1) / LW_FOLD_ROW_BLOCK);
   else
     *blocks = (f.outer + LW_FOLD_OUTER_BLOCK - 1) / LW_FOLD_OUTER_BLOCK;
   double work = (double)kept * (double)f.n;
@@ -445,9 +445,10 @@ static bool reads_allow(lw_builder *b, int32_t stage) {
       if (t == stage) continue;
       bool update = o->kind == LW_STAGE_UPDATE_SLICE ||
                     (o->kind == LW_STAGE_SCATTER && o->in_place);
-      int32_t m = !update                             ? 0
-                  : o->kind == LW_STAGE_UPDATE_SLICE ? 1
-                                                     : (o->inst->n_operands - 1) / 2;
+      int32_t m = !update ? 0
+                  : o->kind == LW_STAGE_UPDATE_SLICE
+                      ? 1
+                      : (o->inst->n_operands - 1) / 2;
       for (int32_t x = 0; x < m; x++) {
         lw_value v = in_place_operand(o->inst, x);
         if (v.inst == op.inst && v.leaf == op.leaf) return false;
@@ -496,8 +497,9 @@ static void give_outputs(lw_builder *b) {
       s->dests[v.leaf] = (lw_dest){LW_DEST_OUTPUT, buffer, 0};
       continue;
     }
-    if (!s->copies) s->copies = lw_arena_alloc(
-        b->a, sizeof *s->copies * (size_t)(k->n_outputs + 1));
+    if (!s->copies)
+      s->copies =
+          lw_arena_alloc(b->a, sizeof *s->copies * (size_t)(k->n_outputs + 1));
     s->copies[s->n_copies].result = v.leaf;
     s->copies[s->n_copies++].buffer = buffer;
   }
@@ -525,7 +527,7 @@ static lw_status begin(lw_builder *b, const lw_inst *fusion) {
 lw_status lw_kernel_build(lw_arena *a, const lw_inst *fusion,
                           const lw_kernel_options *options, lw_kernel **out) {
   static const lw_kernel_options dflt = {.l1_bytes = 32768,
-                                           .l2_bytes = 1 << 20};
+                                         .l2_bytes = 1 << 20};
   lw_builder b = {.a = a, .opt = options ? *options : dflt};
   if (b.opt.l2_bytes <= 0) b.opt.l2_bytes = dflt.l2_bytes;
   b.k = LW_NEW(a, lw_kernel);

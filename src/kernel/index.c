@@ -4,8 +4,8 @@
  * collected, and digits merged: k*m * digit(e, d*m, M) + k * digit(e, d, m) is
  * k * digit(e, d, m*M), and digit(e, 1, all of e) is e itself. Division splits
  * off what the divisor divides: floor((s*q + r) / s) = q + floor(r / s), which
- * holds for r >= 0. All values are int64; the shapes that lead here were checked
- * to have element counts below 2^63.
+ * holds for r >= 0. All values are int64; the shapes that lead here were
+ * checked to have element counts below 2^63.
  */
 #include "kernel/index.h"
 
@@ -241,7 +241,8 @@ static const lw_expr *digit(lw_index *ix, const lw_expr *e, int64_t div,
   int64_t top = e->hi < 0 ? 0 : e->hi / div;
   if (mod && top < mod) mod = 0;
   if (div == 1 && !mod && e->lo >= 0) return e;
-  const lw_atom *in = e->n == 1 && e->c == 0 && e->t[0].k == 1 ? e->t[0].a : NULL;
+  const lw_atom *in =
+      e->n == 1 && e->c == 0 && e->t[0].k == 1 ? e->t[0].a : NULL;
   if (in && in->kind == LW_ATOM_DIGIT) {
     if (!in->mod) return digit(ix, in->e, in->div * div, mod);
     if (in->mod % div == 0) {
@@ -416,6 +417,5 @@ void lw_ex_print(lw_buf *b, const lw_expr *e) {
     if (e->t[i].k != 1) lw_buf_printf(b, "%lld*", (long long)e->t[i].k);
     print_atom(b, e->t[i].a);
   }
-  if (e->c || !e->n)
-    lw_buf_printf(b, e->n ? "%+lld" : "%lld", (long long)e->c);
+  if (e->c || !e->n) lw_buf_printf(b, e->n ? "%+lld" : "%lld", (long long)e->c);
 }

@@ -21,9 +21,9 @@ typedef enum { LW_ATOM_VAR, LW_ATOM_DIGIT, LW_ATOM_VALUE } lw_atom_kind;
 
 typedef struct lw_atom {
   lw_atom_kind kind;
-  int32_t id;     /* order of creation: terms are sorted by it */
-  int64_t extent; /* 0 <= value < extent */
-  int32_t var;    /* VAR */
+  int32_t id;       /* order of creation: terms are sorted by it */
+  int64_t extent;   /* 0 <= value < extent */
+  int32_t var;      /* VAR */
   const lw_expr *e; /* DIGIT: floor(e / div) mod `mod` (0: no modulus) */
   int64_t div, mod;
   const lw_inst *inst; /* VALUE: integer element of a value, clamped to */

@@ -25,19 +25,19 @@
 #include "kernel/fault.h"
 
 typedef enum {
-  LW_STAGE_MAP,            /* elementwise + index maps; any shape */
-  LW_STAGE_REDUCE,         /* reduce (variadic too), by hlo/fold.h */
-  LW_STAGE_WINDOW,         /* reduce-window, window order */
-  LW_STAGE_SCAN,           /* reduce-window that is a scan; HLO scan op */
-  LW_STAGE_DOT,            /* dot, ragged-dot, scaled-dot */
-  LW_STAGE_CONV,           /* convolution */
-  LW_STAGE_SCATTER,        /* scatter: copy of operand (or in place) + updates */
+  LW_STAGE_MAP,     /* elementwise + index maps; any shape */
+  LW_STAGE_REDUCE,  /* reduce (variadic too), by hlo/fold.h */
+  LW_STAGE_WINDOW,  /* reduce-window, window order */
+  LW_STAGE_SCAN,    /* reduce-window that is a scan; HLO scan op */
+  LW_STAGE_DOT,     /* dot, ragged-dot, scaled-dot */
+  LW_STAGE_CONV,    /* convolution */
+  LW_STAGE_SCATTER, /* scatter: copy of operand (or in place) + updates */
   LW_STAGE_SELECT_SCATTER, /* select-and-scatter */
   LW_STAGE_SORT,           /* sort, variadic, stable */
   LW_STAGE_TOPK,
-  LW_STAGE_UPDATE_SLICE,   /* dynamic-update-slice in place: writes the window */
-  LW_STAGE_RNG_BITS,       /* rng-bit-generator */
-  LW_STAGE_RNG,            /* rng, rng-get-and-update-state */
+  LW_STAGE_UPDATE_SLICE, /* dynamic-update-slice in place: writes the window */
+  LW_STAGE_RNG_BITS,     /* rng-bit-generator */
+  LW_STAGE_RNG,          /* rng, rng-get-and-update-state */
   /* A reduce to few elements, in two: the fold blocks of numerics.md 5 in any
    * order, then the fold of the blocks. */
   LW_STAGE_REDUCE_PART, /* domain [kept.., blocks] (row) or [blocks, kept..] */
@@ -48,7 +48,7 @@ typedef enum {
   LW_PLACE_INLINE,
   LW_PLACE_STAGED,
   LW_PLACE_PARAM, /* index: buffer */
-  LW_PLACE_CONST  /* scalar or uniform: immediate; else index: constant buffer */
+  LW_PLACE_CONST /* scalar or uniform: immediate; else index: constant buffer */
 } lw_place_kind;
 
 typedef enum {
@@ -89,8 +89,8 @@ typedef struct {
   /* Length of the innermost loop, in elements of the domain: inside such a run
    * every read is affine (or it is too short to bother). */
   int64_t inner;
-  bool strided; /* a read that is contiguous from run to run, not along one
-                   (a transpose): loops go over blocks of both */
+  bool strided;  /* a read that is contiguous from run to run, not along one
+                    (a transpose): loops go over blocks of both */
   int32_t group; /* MAP: how many stages from here on share one loop; 0: it
                     belongs to a group before it */
   int32_t part;  /* REDUCE_FOLD: its REDUCE_PART stage */
@@ -98,7 +98,7 @@ typedef struct {
   int32_t home, home_result; /* MAP that fills result home_result of stage home
                                 (a scatter's operand); home is -1 otherwise */
   int64_t work_bytes, work_offset; /* its own room in the thread scratch */
-  double flops;  /* of the whole stage */
+  double flops;                    /* of the whole stage */
 } lw_stage;
 
 typedef struct {
@@ -108,7 +108,7 @@ typedef struct {
   int64_t n_points;    /* product */
   int64_t grain;       /* tile = grain consecutive points (one call's unit) */
   int64_t n_tiles;     /* ceil(n_points / grain) */
-  bool flat;           /* one 1-D loop over all elements, tile_dims = {elements} */
+  bool flat; /* one 1-D loop over all elements, tile_dims = {elements} */
   int64_t thread_scratch_bytes;
   double flops, bytes; /* of the whole phase, for grain and thread choices */
 } lw_phase;
@@ -122,7 +122,7 @@ typedef struct {
 
 typedef struct lw_kernel {
   lw_kernel_options options; /* it was built with */
-  const lw_inst *inst; /* the fusion */
+  const lw_inst *inst;       /* the fusion */
   const lw_comp *body;
   int32_t n_params, n_outputs, n_scratch, n_consts; /* buffers, in this order */
   const lw_shape **param_shapes;                    /* array leaves */
@@ -136,8 +136,9 @@ typedef struct lw_kernel {
   int32_t n_phases;
   lw_phase *phases;
   /* may_alias[param * n_outputs + output]: that output may be written into that
-   * parameter's buffer: every read of it happens at the index written, or before
-   * anything is written there. must_alias likewise when a stage is in_place. */
+   * parameter's buffer: every read of it happens at the index written, or
+   * before anything is written there. must_alias likewise when a stage is
+   * in_place. */
   bool *may_alias, *must_alias;
 } lw_kernel;
 

@@ -33,9 +33,9 @@ typedef struct {
   int32_t n_outputs;
   lw_value *roots;
   /* the walk */
-  lw_map seen;          /* visit keys */
-  int32_t *visits;      /* by place: distinct visits */
-  double *executions;   /* by place: loop trips of the dearest visit, summed */
+  lw_map seen;        /* visit keys */
+  int32_t *visits;    /* by place: distinct visits */
+  double *executions; /* by place: loop trips of the dearest visit, summed */
   LW_VEC(lw_read) reads;
   LW_VEC(int64_t) bounds; /* of the stage being walked */
   int32_t stage;

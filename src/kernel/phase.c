@@ -138,8 +138,9 @@ static double stage_flops(lw_builder *b, const lw_stage *s) {
       return 2 * d * (double)w->elements;
     }
     case LW_STAGE_SCATTER:
-      return 8 * (double)lw_value_shape(
-                     lw_value_operand(i, i->n_operands - 1))->elements + d;
+      return 8 * (double)lw_value_shape(lw_value_operand(i, i->n_operands - 1))
+                     ->elements +
+             d;
     case LW_STAGE_SORT:
     case LW_STAGE_TOPK:
       return 40 * (double)in->elements;
@@ -214,14 +215,13 @@ static void set_inner(lw_builder *b, int32_t first, int32_t n) {
       lw_vec_push(&all, b->bounds.data[i]);
   }
   b->bounds.len = 0;
-  for (size_t i = 0; i < all.len; i++)
-    lw_vec_push(&b->bounds, all.data[i]);
+  for (size_t i = 0; i < all.len; i++) lw_vec_push(&b->bounds, all.data[i]);
   lw_vec_free(&all);
   const lw_stage *st = stage(b, first);
   bool part = st->kind == LW_STAGE_REDUCE_PART;
-  int64_t inner = choose_inner(
-      b, part ? lw_shape_leaf(st->inst->shape, 0)->elements
-              : st->domain->elements);
+  int64_t inner =
+      choose_inner(b, part ? lw_shape_leaf(st->inst->shape, 0)->elements
+                           : st->domain->elements);
   bool strided = false;
   for (size_t r = 0; r < b->reads.len; r++)
     if (b->reads.data[r].stage >= first && b->reads.data[r].stage < first + n)
@@ -342,8 +342,7 @@ static int32_t shared_dims(lw_builder *b, int32_t first, int32_t k,
       if (p->stage < first || p->stage >= g->first) continue;
       while (k > 0 && !read_aligned(b, rd, k)) k--;
     }
-    if (stage(b, s)->kind == LW_STAGE_REDUCE_FOLD &&
-        stage(b, s)->part >= first)
+    if (stage(b, s)->kind == LW_STAGE_REDUCE_FOLD && stage(b, s)->part >= first)
       return 0;
   }
   return k;
@@ -380,6 +379,14 @@ static int64_t tile_bytes_per_point(lw_builder *b, const lw_phase *p) {
   return bytes > 0 ? bytes : 1;
 }
 
+/* Its register tile has 8 rows: a tile of fewer computes the others in vain. */
+static bool has_packed_dot(lw_builder *b, const lw_phase *p) {
+  for (int32_t s = p->first_stage; s < p->first_stage + p->n_stages; s++)
+    if (stage(b, s)->kind == LW_STAGE_DOT && stage(b, s)->work_bytes)
+      return true;
+  return false;
+}
+
 /* Points of one call: a few microseconds of work, at least a cache's worth of
  * vectors; whole rows of one tile stay in L1. */
 static void choose_grain(lw_builder *b, lw_phase *p, bool one_group) {
@@ -408,6 +415,7 @@ static void choose_grain(lw_builder *b, lw_phase *p, bool one_group) {
   for (int32_t s = p->first_stage; s < p->first_stage + p->n_stages; s++)
     points_are_lanes |= stage(b, s)->domain->elements == n;
   if (points_are_lanes && p->grain < 64 && p->grain < n) p->grain = 64;
+  if (has_packed_dot(b, p)) p->grain = (p->grain + 7) / 8 * 8;
   if (p->grain > n && n > 0) p->grain = n;
   p->n_tiles = n > 0 ? (n + p->grain - 1) / p->grain : 0;
 }
@@ -460,8 +468,8 @@ static int32_t make_groups(lw_builder *b, group *gs) {
   return n;
 }
 
-static void draft_phases(lw_builder *b, const group *gs, int32_t n,
-                         draft *ds, int32_t *n_ds) {
+static void draft_phases(lw_builder *b, const group *gs, int32_t n, draft *ds,
+                         int32_t *n_ds) {
   bool small = kernel_is_small(b);
   int32_t nd = 0;
   for (int32_t i = 0; i < n; i++) {
@@ -547,7 +555,8 @@ static lw_status give_homes(lw_builder *b) {
   }
   for (int32_t s = 0; s < (int32_t)b->stages.len; s++) {
     lw_stage *st = stage(b, s);
-    if (st->home >= 0) st->dests[0] = stage(b, st->home)->dests[st->home_result];
+    if (st->home >= 0)
+      st->dests[0] = stage(b, st->home)->dests[st->home_result];
   }
   for (int32_t i = 0; i < k->n_places; i++)
     if (k->places[i].kind == LW_PLACE_CONST && k->places[i].buffer >= 0)
@@ -573,7 +582,8 @@ static void work_room(lw_stage *s) {
 lw_status lw_make_phases(lw_builder *b) {
   lw_kernel *k = b->k;
   int32_t n = (int32_t)b->stages.len, n_ds = 0;
-  for (int32_t s = 0; s < n; s++) stage(b, s)->flops = stage_flops(b, stage(b, s));
+  for (int32_t s = 0; s < n; s++)
+    stage(b, s)->flops = stage_flops(b, stage(b, s));
   for (int32_t s = 0; s < n; s++) work_room(stage(b, s));
   group *gs = LW_NEW_ARRAY(b->a, group, n + 1);
   draft *ds = LW_NEW_ARRAY(b->a, draft, n + 1);
@@ -610,7 +620,8 @@ static bool read_allows(lw_builder *b, const lw_read *rd, int32_t w,
   if (gr == gw) /* stages of a loop store in order: none may read after w */
     return s->kind == LW_STAGE_MAP && rd->stage <= w &&
            reads_own_element(b, rd) &&
-           lw_prim_bytes(lw_value_shape(rd->value)->type) * s->domain->elements ==
+           lw_prim_bytes(lw_value_shape(rd->value)->type) *
+                   s->domain->elements ==
                bytes;
   if (p->n_points <= 1) return true;
   return read_aligned(b, rd, p->n_tile_dims);
@@ -629,7 +640,8 @@ static bool stage_writes(const lw_kernel *k, int32_t s, int32_t buffer) {
 static bool may_alias(lw_builder *b, int32_t param, int32_t out) {
   const lw_kernel *k = b->k;
   int64_t bytes = lw_shape_bytes(k->param_shapes[param]);
-  if (bytes != lw_shape_bytes(k->output_shapes[out]) || bytes == 0) return false;
+  if (bytes != lw_shape_bytes(k->output_shapes[out]) || bytes == 0)
+    return false;
   if (!lw_shape_is_array(k->output_shapes[out])) return false;
   for (int32_t s = 0; s < k->n_stages; s++) {
     if (!stage_writes(k, s, k->n_params + out)) continue;

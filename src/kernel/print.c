@@ -2,10 +2,9 @@
 #include "kernel/kernel_impl.h"
 
 static const char *const stage_names[] = {
-    "map",           "reduce",   "window",      "scan", "dot",
-    "conv",          "scatter",  "sel-scatter", "sort", "topk",
-    "update-slice",  "rng-bits", "rng",         "reduce-part",
-    "reduce-fold"};
+    "map",          "reduce",   "window",      "scan",        "dot",
+    "conv",         "scatter",  "sel-scatter", "sort",        "topk",
+    "update-slice", "rng-bits", "rng",         "reduce-part", "reduce-fold"};
 
 static void print_dest(lw_buf *b, const lw_dest *d) {
   switch (d->kind) {
@@ -69,7 +68,8 @@ static uint64_t hash_comp(uint64_t h, const lw_comp *c, lw_arena *a, int depth);
 static uint64_t hash_shape(uint64_t h, const lw_shape *s) {
   h = lw_hash_mix(h, (uint64_t)s->type);
   h = lw_hash_mix(h, (uint64_t)s->rank);
-  for (int32_t d = 0; d < s->rank; d++) h = lw_hash_mix(h, (uint64_t)s->dims[d]);
+  for (int32_t d = 0; d < s->rank; d++)
+    h = lw_hash_mix(h, (uint64_t)s->dims[d]);
   if (s->layout && !lw_layout_is_descending(s->layout))
     for (int32_t d = 0; d < s->layout->rank; d++)
       h = lw_hash_mix(h, (uint64_t)s->layout->minor_to_major[d] + 1);
@@ -82,9 +82,12 @@ static uint64_t hash_str(uint64_t h, const char *s) {
 }
 
 static uint64_t hash_dim_labels(uint64_t h, const lw_dim_labels *l) {
-  const int64_t v[] = {l->n_spatial,           l->input_batch,
-                       l->input_feature,       l->kernel_input_feature,
-                       l->kernel_output_feature, l->output_batch,
+  const int64_t v[] = {l->n_spatial,
+                       l->input_batch,
+                       l->input_feature,
+                       l->kernel_input_feature,
+                       l->kernel_output_feature,
+                       l->output_batch,
                        l->output_feature};
   h = lw_hash_mix(h, lw_hash_bytes(v, sizeof v, 3));
   size_t n = (size_t)l->n_spatial * sizeof(int64_t);
@@ -115,9 +118,9 @@ static uint64_t hash_attr(uint64_t h, const lw_attr *a, lw_arena *ar,
       return lw_hash_mix(h, (uint64_t)a->u.list.n);
     case LW_AK_WINDOW:
       return lw_hash_mix(
-          h, lw_hash_bytes(a->u.window->dims,
-                           (size_t)a->u.window->rank * sizeof(lw_window_dim),
-                           7));
+          h,
+          lw_hash_bytes(a->u.window->dims,
+                        (size_t)a->u.window->rank * sizeof(lw_window_dim), 7));
     case LW_AK_DIM_LABELS:
       return hash_dim_labels(h, a->u.dim_labels);
     case LW_AK_COMP:

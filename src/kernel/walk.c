@@ -123,12 +123,12 @@ static void walk_inst(lw_builder *b, const lw_inst *i,
                       const lw_expr *const *idx) {
   int32_t at = lw_b_at(b, i);
   /* once a stage for its reads and bounds, once an index for the counts */
-  uint64_t h = lw_hash_mix(0x5151u + (uint64_t)b->stage,
-                           (uint64_t)(uintptr_t)i);
-  uint64_t pure = lw_hash_mix(
-      b->stages.data[b->stage].kind == LW_STAGE_MAP ? 0
-                                                    : (uint64_t)b->stage + 1,
-      (uint64_t)(uintptr_t)i);
+  uint64_t h =
+      lw_hash_mix(0x5151u + (uint64_t)b->stage, (uint64_t)(uintptr_t)i);
+  uint64_t pure = lw_hash_mix(b->stages.data[b->stage].kind == LW_STAGE_MAP
+                                  ? 0
+                                  : (uint64_t)b->stage + 1,
+                              (uint64_t)(uintptr_t)i);
   for (int32_t d = 0; d < i->shape->rank; d++) {
     h = lw_hash_mix(h, (uint64_t)(uintptr_t)idx[d]);
     pure = lw_hash_mix(pure, (uint64_t)(uintptr_t)idx[d]);
@@ -229,7 +229,8 @@ static void walk_window(lw_builder *b, const lw_inst *i) {
     const lw_window_dim *x = &w->dims[d];
     const lw_expr *e = lw_ex_mul(&b->ix, at[d], x->stride);
     const lw_expr *p = lw_ex_var(&b->ix, LW_AV_WINDOW + d, x->size);
-    if (x->reversed) p = lw_ex_addc(&b->ix, lw_ex_mul(&b->ix, p, -1), x->size - 1);
+    if (x->reversed)
+      p = lw_ex_addc(&b->ix, lw_ex_mul(&b->ix, p, -1), x->size - 1);
     e = lw_ex_add(&b->ix, e, lw_ex_mul(&b->ix, p, x->rhs_dilation));
     e = lw_ex_addc(&b->ix, e, -x->pad_lo);
     if (x->lhs_dilation > 1) e = lw_ex_div(&b->ix, e, x->lhs_dilation);

@@ -1,7 +1,11 @@
 #include "lib/rng.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "hlo/fold.h"
 
 /* ---- the two block functions ---- */
 
@@ -59,17 +63,6 @@ static void put(lw_prim t, void *out, int64_t i, uint64_t v) {
   }
 }
 
-/* The dimension whose neighbours share one ThreeFry block: the first even one,
- * else the first of the largest. */
-static int32_t paired_dim(const lw_shape *s) {
-  int32_t best = 0;
-  for (int32_t d = 0; d < s->rank; d++)
-    if (s->dims[d] % 2 == 0) return d;
-  for (int32_t d = 1; d < s->rank; d++)
-    if (s->dims[d] > s->dims[best]) best = d;
-  return best;
-}
-
 static void threefry_block(const uint32_t key[2], uint64_t counter,
                            uint32_t x[2]) {
   x[0] = (uint32_t)counter;
@@ -81,7 +74,7 @@ static void threefry_block(const uint32_t key[2], uint64_t counter,
  * words of one block; blocks are counted row-major over the halved shape. */
 static uint64_t threefry_narrow(const uint32_t key[2], uint64_t counter,
                                 const lw_shape *s, void *out) {
-  int32_t dim = s->rank ? paired_dim(s) : 0;
+  int32_t dim = lw_threefry_dim(s);
   int64_t extent = s->rank ? s->dims[dim] : 1, half = (extent + 1) / 2;
   int64_t inner = 1, outer = 1;
   for (int32_t d = 0; d < s->rank; d++)
@@ -156,15 +149,56 @@ lw_status lw_rng_bits(lw_rng_algorithm algorithm, int64_t n_state,
 
 /* ---- the stateful rng ---- */
 
+static const char order_key[] = "lawson.rng";
+
+static bool noted_order(const lw_inst *rng, int64_t *order) {
+  const lw_frontend_attrs *f = &rng->frontend_attrs;
+  for (int32_t k = 0; k < f->n; k++) {
+    if (strcmp(f->v[k].key, order_key)) continue;
+    char *end;
+    *order = strtoll(f->v[k].value, &end, 10);
+    return end != f->v[k].value && !*end;
+  }
+  return false;
+}
+
 int64_t lw_rng_order(const lw_inst *rng) {
   int64_t order = 0;
   const lw_module *m = rng->parent->module;
+  if (noted_order(rng, &order)) return order;
+  order = 0;
   for (const lw_comp *c = m->first_comp; c; c = c->next)
     for (const lw_inst *i = c->first; i; i = i->next) {
       if (i == rng) return order;
       order += i->opcode == LW_OP_RNG;
     }
   return order;
+}
+
+/* Frontend attributes are sorted by key. */
+static void note_order(lw_module *m, lw_inst *rng, int64_t order) {
+  lw_frontend_attrs *f = &rng->frontend_attrs;
+  lw_kv *v = LW_NEW_ARRAY(m->arena, lw_kv, f->n + 1);
+  char text[24];
+  snprintf(text, sizeof text, "%lld", (long long)order);
+  int32_t at = 0, n = 0;
+  while (at < f->n && strcmp(f->v[at].key, order_key) < 0) v[n++] = f->v[at++];
+  v[n++] = (lw_kv){order_key, lw_context_cstr(m->ctx, text)};
+  if (at < f->n && !strcmp(f->v[at].key, order_key)) at++;
+  while (at < f->n) v[n++] = f->v[at++];
+  f->v = v;
+  f->n = n;
+}
+
+void lw_rng_number(lw_module *m) {
+  int64_t order = 0;
+  for (lw_comp *c = m->first_comp; c; c = c->next)
+    for (lw_inst *i = c->first; i; i = i->next) {
+      if (i->opcode != LW_OP_RNG) continue;
+      int64_t noted;
+      if (!noted_order(i, &noted)) note_order(m, i, order);
+      order++;
+    }
 }
 
 static uint64_t word(uint64_t seed, int64_t order, uint64_t i) {

@@ -16,9 +16,13 @@ LW_MUST_USE lw_status lw_rng_bits(lw_rng_algorithm algorithm, int64_t n_state,
 #define LW_RNG_STATE_LOW 0x7012395ull
 #define LW_RNG_STATE_HIGH 0ull
 
-/* The number of an rng instruction in its module: how many rng instructions
- * come before it, computations and instructions in module order. */
+/* The number of an rng instruction in its module: its frontend attribute
+ * lawson.rng when it has one, else how many rng instructions come before it,
+ * computations and instructions in module order. */
 int64_t lw_rng_order(const lw_inst *rng);
+/* Writes every number down as lawson.rng: passes that inline, copy or remove
+ * code then change none of them. */
+void lw_rng_number(lw_module *m);
 /* Fills out with n values of type t. a, b: bounds [a, b) or mean and standard
  * deviation, one element of type t each. Element i depends only on seed,
  * order and i. */

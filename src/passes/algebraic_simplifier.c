@@ -607,6 +607,12 @@ static bool holds(lw_prim b, lw_prim a) {
   return false;
 }
 
+/* Of integers: floats saturate where integers wrap. */
+static bool saturates(lw_prim src, lw_prim from, lw_prim t) {
+  return lw_prim_is_int(src) && lw_prim_is_float(from) && lw_prim_is_int(t) &&
+         !holds(t, src);
+}
+
 /* A -> B -> C is A -> C when B holds all of A: the second conversion sees the
  * very value and rounds, saturates or wraps it once. */
 static lw_inst *convert(lw_rw *r, lw_inst *i) {
@@ -619,7 +625,8 @@ static lw_inst *convert(lw_rw *r, lw_inst *i) {
     bool ints = lw_prim_is_int(src) && lw_prim_is_int(from) &&
                 lw_prim_is_int(t) && /* low bits of low bits */
                 lw_prim_table[t].bits <= lw_prim_table[from].bits;
-    if ((holds(from, src) || ints) && lw_rw_go(r, "convert of convert"))
+    if ((holds(from, src) || ints) && !saturates(src, from, t) &&
+        lw_rw_go(r, "convert of convert"))
       return src == t ? x : lw_rw_un(r, LW_OP_CONVERT, i->shape, x);
   }
   return hoist(r, i);

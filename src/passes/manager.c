@@ -35,19 +35,8 @@ const char *lw_pass_option_value(const lw_pass_env *env, const char *name) {
   return NULL;
 }
 
-static bool in_list(const char *list, const char *name) {
-  size_t len = strlen(name);
-  for (const char *p = list; p && *p;) {
-    const char *end = strchr(p, ',');
-    size_t n = end ? (size_t)(end - p) : strlen(p);
-    if (n == len && !memcmp(p, name, n)) return true;
-    p = end ? end + 1 : NULL;
-  }
-  return false;
-}
-
 bool lw_pass_allows_inexact(const lw_pass_env *env, const char *name) {
-  return in_list(env->allow_inexact, name);
+  return lw_str_listed(env->allow_inexact, name);
 }
 
 /* ---- the registry ---- */

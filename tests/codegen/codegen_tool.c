@@ -31,7 +31,8 @@ int main(int argc, char **argv) {
       printf("%s: cannot read\n", argv[i]);
       return 2;
     }
-    lw_status e = isa ? lw_check_text_isa(text, s, isa) : lw_check_text(text, s);
+    lw_status e =
+        isa ? lw_check_text_isa(text, s, isa) : lw_check_text(text, s);
     printf("%s: %s\n", argv[i], e ? lw_status_message(e) : "ok");
     bad += e != NULL;
     lw_status_free(e);

@@ -25,7 +25,7 @@ static uint64_t next(rng *r) {
 static double some_double(rng *r) {
   uint64_t k = next(r);
   if (k % 64 == 0) {
-    static const double odd[] = {0.0,  -0.0, INFINITY, -INFINITY, NAN,
+    static const double odd[] = {0.0,   -0.0, INFINITY, -INFINITY, NAN,
                                  1e-40, 1.0,  -1.0,     0.5,       3e38};
     return odd[next(r) % 10];
   }
@@ -198,7 +198,8 @@ static lw_status run_native(subject *s, const lw_kernel_code *code,
     buf[b++] = block(k->scratch_bytes[i], 0xa5);
   for (int32_t i = 0; i < k->n_consts; i++) {
     buf[b] = block(lw_literal_bytes(k->consts[i]), 0);
-    memcpy(buf[b++], k->consts[i]->data, (size_t)lw_literal_bytes(k->consts[i]));
+    memcpy(buf[b++], k->consts[i]->data,
+           (size_t)lw_literal_bytes(k->consts[i]));
   }
   lw_kernel_args args = {.buffers = buf, .n_threads = 1};
   double t0 = now();
@@ -223,7 +224,8 @@ static lw_status check(subject *s, uint64_t seed, const char *isa) {
   LW_TRY(lw_interp_run(s->m, s->args, s->n_args, NULL, s->a, &want));
   LW_TRY(lw_kernel_build(s->a, wrap(s->m), NULL, &s->k));
   lw_codegen *cg = NULL;
-  lw_codegen_options opt = {.isa = isa, .opt_level = 2,
+  lw_codegen_options opt = {.isa = isa,
+                            .opt_level = 2,
                             .keep_llvm = lw_harness_verbose > 1,
                             .keep_asm = lw_harness_verbose > 2};
   LW_TRY(lw_codegen_new(&opt, &cg));

@@ -29,9 +29,9 @@ typedef struct {
   lw_buf text;
 } built;
 
-#define REDUCERS                                                        \
-  "add { a=f32[] parameter(0) b=f32[] parameter(1) ROOT r=f32[] "       \
-  "add(a,b) }\n mx { a=f32[] parameter(0) b=f32[] parameter(1) ROOT "   \
+#define REDUCERS                                                      \
+  "add { a=f32[] parameter(0) b=f32[] parameter(1) ROOT r=f32[] "     \
+  "add(a,b) }\n mx { a=f32[] parameter(0) b=f32[] parameter(1) ROOT " \
   "r=f32[] maximum(a,b) }\n"
 
 static void build(built *b, const char *entry) {
@@ -60,17 +60,17 @@ static void has(const built *b, const char *what) {
     fail_msg("no \"%s\" in\n%s", what, b->text.data);
 }
 static void has_not(const built *b, const char *what) {
-  if (strstr(b->text.data, what))
-    fail_msg("\"%s\" in\n%s", what, b->text.data);
+  if (strstr(b->text.data, what)) fail_msg("\"%s\" in\n%s", what, b->text.data);
 }
 
-#define SOFTMAX(B, R)                                                       \
-  "x=f32[" B "," R "] parameter(0)\n ninf=f32[] constant(-inf)\n"            \
-  "z=f32[] constant(0)\n m=f32[" B                                          \
-  "] reduce(x,ninf),dimensions={1},to_apply=mx\n mb=f32[" B "," R            \
-  "] broadcast(m),dimensions={0}\n s=f32[" B "," R                          \
-  "] subtract(x,mb)\n e=f32[" B "," R "] exponential(s)\n d=f32[" B          \
-  "] reduce(e,z),dimensions={1},to_apply=add\n db=f32[" B "," R              \
+#define SOFTMAX(B, R)                                               \
+  "x=f32[" B "," R                                                  \
+  "] parameter(0)\n ninf=f32[] constant(-inf)\n"                    \
+  "z=f32[] constant(0)\n m=f32[" B                                  \
+  "] reduce(x,ninf),dimensions={1},to_apply=mx\n mb=f32[" B "," R   \
+  "] broadcast(m),dimensions={0}\n s=f32[" B "," R                  \
+  "] subtract(x,mb)\n e=f32[" B "," R "] exponential(s)\n d=f32[" B \
+  "] reduce(e,z),dimensions={1},to_apply=add\n db=f32[" B "," R     \
   "] broadcast(d),dimensions={0}\n ROOT r=f32[" B "," R "] divide(e,db)"
 
 static void softmax_is_one_phase(void **state) {
@@ -254,8 +254,8 @@ static int64_t value(const lw_expr *e, const int64_t *vars) {
   int64_t v = e->c;
   for (int32_t i = 0; i < e->n; i++) {
     const lw_atom *a = e->t[i].a;
-    int64_t x = a->kind == LW_ATOM_VAR ? vars[a->var]
-                                       : value(a->e, vars) / a->div;
+    int64_t x =
+        a->kind == LW_ATOM_VAR ? vars[a->var] : value(a->e, vars) / a->div;
     if (a->kind == LW_ATOM_DIGIT && a->mod) x %= a->mod;
     v += e->t[i].k * x;
   }

@@ -3,8 +3,12 @@
  * same bits. On the way: the checker accepts the module, print and parse are
  * inverse, the proto keeps the fingerprint.
  *
- *   property [--from=SEED] [--count=N] [--pairs] [--threads=N] [--quiet]
+ *   property [--from=SEED] [--count=N] [--pairs | --faults] [--flush]
+ *            [--threads=N] [--quiet]
  *   --pairs: instead of random walks, every producer x consumer opcode pair
+ *   --faults: plants every fault of kernel/fault.h and wants it caught within
+ *             count modules
+ *   --flush: subnormals are flushed, in the interpreter and in code
  * Prints its coverage; exit 1 with the seed and the module of the first
  * failures.
  */
@@ -24,7 +28,7 @@ enum { MAX_SHOWN = 3 };
 typedef struct {
   uint64_t from;
   long count;
-  bool pairs, quiet;
+  bool pairs, faults, flush, quiet;
   int threads;
   long modules, failed, with_fusion, roads, not_tested;
   long pair_hits;
@@ -124,7 +128,8 @@ static const char *bits(state *s, const lw_module *m, uint64_t seed,
   int32_t n = 0;
   lw_status st = lw_random_inputs(m, seed, a, &args, &n, NULL, NULL);
   lw_verify_report r = {0};
-  lw_verify_options o = {.seed = seed, .threads = s->threads};
+  lw_verify_options o = {
+      .seed = seed, .threads = s->threads, .flush_denormals = s->flush};
   if (!st) st = lw_verify(m, (const lw_literal *const *)args, n, &o, a, &r);
   if (st) {
     const char *why = lw_arena_printf(a, "%s", lw_status_message(st));
@@ -168,13 +173,17 @@ static void one(state *s, lw_context *ctx, lw_module *m, uint64_t seed,
   lw_arena_free(a);
 }
 
+static lw_module *module_of(lw_context *ctx, uint64_t seed) {
+  lw_rand r = {.state = seed};
+  lw_gen_options o = {.control_flow = true, .heavy = true};
+  return lw_gen_module(ctx, &r, &o);
+}
+
 static void random_modules(state *s) {
   for (long k = 0; k < s->count; k++) {
     uint64_t seed = s->from + (uint64_t)k;
     lw_context *ctx = lw_context_new();
-    lw_rand r = {.state = seed};
-    lw_gen_options o = {.control_flow = true, .heavy = true};
-    lw_module *m = lw_gen_module(ctx, &r, &o);
+    lw_module *m = module_of(ctx, seed);
     char label[48];
     snprintf(label, sizeof label, "seed %llu", (unsigned long long)seed);
     one(s, ctx, m, seed, label);
@@ -205,6 +214,75 @@ static void all_pairs(state *s) {
     }
 }
 
+/* ---- planted faults ---- */
+
+/* NULL: nothing differs. */
+static const char *road_that_differs(const lw_verify_report *r, lw_arena *a) {
+  for (int32_t k = 1; k < r->n; k++)
+    if (r->roads[k].verdict == LW_ROAD_DIFFERS ||
+        r->roads[k].verdict == LW_ROAD_FAILED)
+      return lw_arena_printf(a, "%s: %s", r->roads[k].name,
+                             r->roads[k].detail ? r->roads[k].detail : "?");
+  return NULL;
+}
+
+static const char *with_fault(state *s, lw_fault fault, uint64_t seed,
+                              lw_arena *a) {
+  lw_context *ctx = lw_context_new();
+  lw_module *m = module_of(ctx, seed);
+  lw_literal **args = NULL;
+  int32_t n = 0;
+  lw_verify_report r = {0};
+  lw_verify_options o = {.seed = seed,
+                         .threads = s->threads,
+                         .first_only = true,
+                         .planted_fault = fault};
+  lw_status st = lw_random_inputs(m, seed, a, &args, &n, NULL, NULL);
+  if (!st) st = lw_verify(m, (const lw_literal *const *)args, n, &o, a, &r);
+  const char *why = st ? NULL : road_that_differs(&r, a);
+  lw_status_free(st);
+  lw_module_free(m);
+  lw_context_free(ctx);
+  return why;
+}
+
+static void plant_faults(state *s) {
+  static const char *const names[LW_FAULT_COUNT] = {
+#define F(fault, text) [LW_FAULT_##fault] = text
+      F(NONE, "none"),
+      F(CONTRACT, "contraction"),
+      F(NARROW, "bf16 rounding dropped"),
+      F(ROW_ORDER, "row lanes in another order"),
+      F(COLUMN_ORDER, "column blocks backwards"),
+      F(DOT_ORDER, "dot blocks backwards"),
+      F(DOT_PRODUCT, "dot products rounded"),
+      F(TAIL, "tail by another path"),
+      F(NAN, "NaN not canonical"),
+      F(ALIAS, "output over a parameter in use"),
+      F(UPDATE, "update over what is read"),
+      F(LOOP_COPY, "loop state without copies"),
+#undef F
+  };
+  for (int f = 1; f < LW_FAULT_COUNT; f++) {
+    bool caught = false;
+    for (long k = 0; k < s->count && !caught; k++) {
+      lw_arena *a = lw_arena_new();
+      const char *why =
+          with_fault(s, (lw_fault)f, s->from + (uint64_t)k, a);
+      s->modules++;
+      if (why) printf("%-32s caught by module %ld\n", names[f], k + 1);
+      if (why && !s->quiet) printf("  %s\n", why);
+      caught = why != NULL;
+      lw_arena_free(a);
+    }
+    if (!caught) printf("%-32s NOT caught by %ld\n", names[f], s->count);
+    s->failed += !caught;
+    fflush(stdout);
+  }
+  printf("%d faults planted, %ld caught\n", LW_FAULT_COUNT - 1,
+         LW_FAULT_COUNT - 1 - s->failed);
+}
+
 int main(int argc, char **argv) {
   state s = {.count = 100};
   for (int i = 1; i < argc; i++) {
@@ -214,7 +292,13 @@ int main(int argc, char **argv) {
       s.count = strtol(argv[i] + 8, NULL, 0);
     if (!strncmp(argv[i], "--threads=", 10)) s.threads = atoi(argv[i] + 10);
     if (!strcmp(argv[i], "--pairs")) s.pairs = true;
+    if (!strcmp(argv[i], "--faults")) s.faults = true;
+    if (!strcmp(argv[i], "--flush")) s.flush = true;
     if (!strcmp(argv[i], "--quiet")) s.quiet = true;
+  }
+  if (s.faults) {
+    plant_faults(&s);
+    return s.failed ? 1 : 0;
   }
   s.pair = calloc((size_t)LW_OPCODE_COUNT * LW_OPCODE_COUNT, sizeof *s.pair);
   if (!s.pair) return 70;

@@ -18,7 +18,7 @@
 
 enum { MAX_KERNELS = 16 };
 static const lw_kernel *kernels[MAX_KERNELS];
-static unsigned seen_mode;
+static _Atomic unsigned seen_mode;
 
 static void copy_in(lw_literal *l, void *const *buffers, int32_t *n) {
   if (lw_shape_is_tuple(l->shape)) {
@@ -64,7 +64,8 @@ static void run_fake(int number, const lw_kernel_args *args) {
     run_fake(n, args);                                                     \
   }
 FAKE(0)
-FAKE(1) FAKE(2) FAKE(3) FAKE(4) FAKE(5) FAKE(6)
+FAKE(1)
+FAKE(2) FAKE(3) FAKE(4) FAKE(5) FAKE(6)
     FAKE(7) static const lw_phase_fn fakes[] = {fake_0, fake_1, fake_2, fake_3,
                                                 fake_4, fake_5, fake_6, fake_7};
 

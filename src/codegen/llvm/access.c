@@ -195,9 +195,8 @@ static LLVMValueRef zip(lw_fn *f, LLVMValueRef a, LLVMValueRef b, int width) {
   LLVMValueRef m[128];
   if (width == 1) {
     LLVMTypeRef t = LLVMVectorType(LLVMTypeOf(a), 2);
-    LLVMValueRef v =
-        LLVMBuildInsertElement(f->b, LLVMGetPoison(t), a,
-                               LLVMConstInt(f->em->i32, 0, 0), "");
+    LLVMValueRef v = LLVMBuildInsertElement(f->b, LLVMGetPoison(t), a,
+                                            LLVMConstInt(f->em->i32, 0, 0), "");
     return LLVMBuildInsertElement(f->b, v, b, LLVMConstInt(f->em->i32, 1, 0),
                                   "");
   }
@@ -222,8 +221,7 @@ lw_cgval lw_load(lw_fn *f, lw_prim t, LLVMValueRef p, int width,
     LLVMValueRef v = load_part(f, mem_type(f, t, width), p, part, mask);
     return from_mem(f, t, v, NULL, width);
   }
-  LLVMTypeRef two =
-      LLVMVectorType(mem_type(f, t, 1), (unsigned)(2 * width));
+  LLVMTypeRef two = LLVMVectorType(mem_type(f, t, 1), (unsigned)(2 * width));
   if (mask && is_vector(mask)) mask = zip(f, mask, mask, width);
   LLVMValueRef v = load_part(f, two, p, part, mask);
   return from_mem(f, t, pick(f, v, 0, 2, width), pick(f, v, 1, 2, width),
@@ -292,14 +290,13 @@ lw_cgval lw_load_gather(lw_fn *f, lw_prim t, LLVMValueRef base,
   LLVMTypeRef e = mem_type(f, t, 1);
   unsigned align = (unsigned)lw_prim_bytes(lw_prim_part(t));
   if (!lw_prim_is_complex(t))
-    return from_mem(
-        f, t, gather_part(f, e, base, offsets, width, align, mask), NULL,
-        width);
+    return from_mem(f, t, gather_part(f, e, base, offsets, width, align, mask),
+                    NULL, width);
   offsets = widen64(f, offsets, width);
-  LLVMValueRef re = gather_part(f, e, base, twice(f, offsets, 0, width), width,
-                                align, mask);
-  LLVMValueRef im = gather_part(f, e, base, twice(f, offsets, 1, width), width,
-                                align, mask);
+  LLVMValueRef re =
+      gather_part(f, e, base, twice(f, offsets, 0, width), width, align, mask);
+  LLVMValueRef im =
+      gather_part(f, e, base, twice(f, offsets, 1, width), width, align, mask);
   return from_mem(f, t, re, im, width);
 }
 
@@ -349,8 +346,7 @@ static bool affine(lw_fn *f, const lw_expr *e, const lw_expr **uniform,
   *k = 0;
   for (int32_t i = 0; i < e->n; i++) {
     lw_term t = e->t[i];
-    const lw_expr *one =
-        lw_ex_mul(f->ix, lw_expr_of_atom(f->ix, t.a), t.k);
+    const lw_expr *one = lw_ex_mul(f->ix, lw_expr_of_atom(f->ix, t.a), t.k);
     if (!lw_expr_is_vec(f, one)) {
       u = lw_ex_add(f->ix, u, one);
     } else if (t.a->kind == LW_ATOM_VAR && *k == 0) {
@@ -445,8 +441,7 @@ void lw_store_at(lw_fn *f, lw_ev v, LLVMValueRef base, const lw_expr *lin) {
     LLVMValueRef at = lw_expr_scalar(f, lin);
     lw_seek(f, f->n_levels - 1);
     if (v.vec) lw_fn_fail(f, lw_error(LW_INTERNAL, "vector to one element"));
-    lw_store(f, v.v, lw_at(f, base, at, lw_prim_bytes(v.v.type)), 1,
-             f->mask.s);
+    lw_store(f, v.v, lw_at(f, base, at, lw_prim_bytes(v.v.type)), 1, f->mask.s);
   } else {
     lw_seek(f, f->n_levels - 1);
     if (!v.vec) v.v = lw_cg_splat(f, v.v, f->width);

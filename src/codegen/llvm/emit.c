@@ -32,8 +32,8 @@ LLVMValueRef lw_splat(lw_fn *f, LLVMValueRef x, int width) {
   if (width == 1) return x;
   LLVMTypeRef vt = LLVMVectorType(LLVMTypeOf(x), (unsigned)width);
   LLVMTypeRef mt = LLVMVectorType(f->em->i32, (unsigned)width);
-  LLVMValueRef v = LLVMBuildInsertElement(
-      f->b, LLVMGetPoison(vt), x, LLVMConstInt(f->em->i32, 0, 0), "");
+  LLVMValueRef v = LLVMBuildInsertElement(f->b, LLVMGetPoison(vt), x,
+                                          LLVMConstInt(f->em->i32, 0, 0), "");
   return LLVMBuildShuffleVector(f->b, v, LLVMGetPoison(vt), LLVMConstNull(mt),
                                 "");
 }

@@ -68,7 +68,7 @@ typedef struct lw_fn {
   lw_index *ix;
   LLVMValueRef args, buffers, scratch; /* pointers */
   LLVMValueRef *buffer_ptrs;           /* by buffer, loaded in the entry */
-  LLVMValueRef p0, p1; /* the tile's points [p0, p1), i64 */
+  LLVMValueRef p0, p1;                 /* the tile's points [p0, p1), i64 */
   LLVMBasicBlockRef entry;
   int width; /* W of the stage being emitted */
   int n_levels;
@@ -82,7 +82,7 @@ typedef struct lw_fn {
   lw_mask mask;
   bool flush;
   bool canonical; /* NaN bits are observed */
-  int32_t stage; /* being emitted */
+  int32_t stage;  /* being emitted */
   /* First stage of the map group being emitted (-1: none) and its lanes: what
    * the group made before is read from registers, whatever the mask. */
   int32_t group_first;
@@ -197,8 +197,9 @@ void lw_leave(lw_fn *f);
 void lw_remember(lw_fn *f, lw_value v, const lw_expr *const *idx, lw_ev ev);
 /* The element(s) of a value at idx (one expression a dim), under f->mask. */
 lw_ev lw_emit_value(lw_fn *f, lw_value v, const lw_expr *const *idx);
-/* The same where n conditions hold (elsewhere the lanes are anything and nothing
- * is read); *where: the lanes that count, NULL: all. Always f->width lanes. */
+/* The same where n conditions hold (elsewhere the lanes are anything and
+ * nothing is read); *where: the lanes that count, NULL: all. Always f->width
+ * lanes. */
 lw_ev lw_emit_where(lw_fn *f, lw_value v, const lw_expr *const *idx, int32_t n,
                     const lw_cond *conds, LLVMValueRef *where);
 /* The elementwise operation of inst on values of its operands. */

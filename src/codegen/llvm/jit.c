@@ -51,7 +51,7 @@ static lw_status make_machine(const lw_isa *isa, int level,
     LLVMDisposeMessage(msg);
     return s;
   }
-  LLVMCodeGenOptLevel l = level == 0 ? LLVMCodeGenLevelNone
+  LLVMCodeGenOptLevel l = level == 0   ? LLVMCodeGenLevelNone
                           : level <= 2 ? LLVMCodeGenLevelLess
                                        : LLVMCodeGenLevelDefault;
   *out = LLVMCreateTargetMachine(t, triple, isa->cpu, isa->features, l,
@@ -147,8 +147,7 @@ static void open_module(const job *j, lw_emit *em, LLVMContextRef ctx) {
 /* Nothing here reassociates or contracts: the arithmetic stays as written. */
 static const char *pipeline(int level) {
   if (level == 0) return "function(mem2reg)";
-  if (level == 1)
-    return "function(mem2reg,early-cse,instsimplify,simplifycfg)";
+  if (level == 1) return "function(mem2reg,early-cse,instsimplify,simplifycfg)";
   return "function(mem2reg,instcombine<no-verify-fixpoint>,"
          "early-cse<memssa>,simplifycfg,loop-mssa(licm),"
          "instcombine<no-verify-fixpoint>,simplifycfg)";
@@ -157,16 +156,16 @@ static const char *pipeline(int level) {
 static lw_status optimise(const job *j, LLVMModuleRef m) {
   char *msg = NULL;
   if (LLVMVerifyModule(m, LLVMReturnStatusAction, &msg)) {
-    lw_status s = lw_error(LW_INTERNAL, "generated code does not verify: %s",
-                           msg);
+    lw_status s =
+        lw_error(LW_INTERNAL, "generated code does not verify: %s", msg);
     LLVMDisposeMessage(msg);
     return s;
   }
   LLVMDisposeMessage(msg);
   LLVMPassBuilderOptionsRef o = LLVMCreatePassBuilderOptions();
-  lw_status s = of_llvm(
-      LLVMRunPasses(m, pipeline(j->cg->opt.opt_level), j->tm, o),
-      "LLVM passes");
+  lw_status s =
+      of_llvm(LLVMRunPasses(m, pipeline(j->cg->opt.opt_level), j->tm, o),
+              "LLVM passes");
   LLVMDisposePassBuilderOptions(o);
   return s;
 }
@@ -280,8 +279,9 @@ static lw_status link_jobs(lw_codegen *cg, queue *q) {
   lw_status s = NULL;
   for (int32_t i = 0; i < q->n; i++) {
     job *j = &q->jobs[i];
-    lw_buf_add(&cg->llvm, j->llvm.data, j->llvm.len);
-    lw_buf_add(&cg->assembly, j->assembly.data, j->assembly.len);
+    if (j->llvm.len) lw_buf_add(&cg->llvm, j->llvm.data, j->llvm.len);
+    if (j->assembly.len)
+      lw_buf_add(&cg->assembly, j->assembly.data, j->assembly.len);
     lw_buf_free(&j->llvm);
     lw_buf_free(&j->assembly);
     if (s || j->status) { /* the first error stands */
@@ -334,7 +334,8 @@ lw_status lw_codegen_compile(lw_codegen *cg, lw_kernel *const *ks, int32_t n,
   lw_map_free(&here);
   if (n_fresh) LW_TRY(compile_fresh(cg, ks, fps, fresh, n_fresh));
   for (int32_t i = 0; i < n; i++)
-    codes[i] = *(const lw_kernel_code *)(uintptr_t)*lw_map_get(&cg->done, fps[i]);
+    codes[i] =
+        *(const lw_kernel_code *)(uintptr_t)*lw_map_get(&cg->done, fps[i]);
   return NULL;
 }
 

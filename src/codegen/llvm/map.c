@@ -39,7 +39,7 @@ static void map_body(lw_fn *f, void *ctx, const lw_expr *g) {
 static int widest(lw_fn *f, int32_t first, int32_t n) {
   int w = 64;
   for (int32_t k = 0; k < n; k++) {
-    int x = lw_stage_width(f, &f->k->stages[first + k]);
+    int x = lw_domain_width(f, &f->k->stages[first + k]);
     if (x < w) w = x;
   }
   return w;
@@ -66,8 +66,8 @@ static void update_body(lw_fn *f, void *ctx, const lw_expr *g) {
     int32_t n = lw_value_shape(v)->rank == 1;
     if (!n) v = lw_value_operand(i, 2 + d);
     int64_t room = i->shape->dims[d] - s->domain->dims[d] + 1;
-    at[d] = lw_ex_add(f->ix, u[d],
-                      lw_ex_value(f->ix, v.inst, v.leaf, n, &k, room));
+    at[d] =
+        lw_ex_add(f->ix, u[d], lw_ex_value(f->ix, v.inst, v.leaf, n, &k, room));
   }
   lw_ev x = lw_emit_value(f, lw_value_operand(i, 1), u);
   lw_store_at(f, x, lw_dest_base(f, s, 0),
@@ -75,7 +75,7 @@ static void update_body(lw_fn *f, void *ctx, const lw_expr *g) {
 }
 
 lw_status lw_emit_update_stage(lw_fn *f, const lw_stage *s) {
-  f->width = lw_stage_width(f, s);
+  f->width = lw_domain_width(f, s);
   lw_domain_loop(f, s->domain->elements, s->inner, update_body, (void *)s);
   return NULL;
 }
@@ -132,4 +132,10 @@ int lw_stage_width(const lw_fn *cf, const lw_stage *s) {
   lw_map_free(&seen);
   int w = f->em->vec_bytes / most;
   return w < 1 ? 1 : w > 64 ? 64 : w;
+}
+
+int lw_domain_width(const lw_fn *f, const lw_stage *s) {
+  int w = lw_stage_width(f, s);
+  while (w > 1 && w / 2 >= s->domain->elements) w /= 2;
+  return w;
 }

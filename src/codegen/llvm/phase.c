@@ -51,8 +51,11 @@ static lw_status emit_stage(lw_fn *f, int32_t n) {
 }
 
 /* One group of stages goes over all the call's points at once; several go tile
- * by tile. */
+ * by tile. So does a dot by itself: its scratch is its own, and what it packs
+ * is packed once a call, not once a tile. */
 static bool one_pass(const lw_kernel *k, const lw_phase *p) {
+  if (p->n_stages == 1 && k->stages[p->first_stage].kind == LW_STAGE_DOT)
+    return true;
   return p->thread_scratch_bytes == 0 &&
          k->stages[p->first_stage].group == p->n_stages;
 }
@@ -129,8 +132,7 @@ lw_status lw_emit_phase(lw_emit *em, const lw_kernel *k, int32_t phase,
   lw_index_init(&ix, f->arena);
   f->ix = &ix;
   f->flush = k->options.flush_denormals;
-  f->canonical =
-      k->options.observe_nans && k->options.fault != LW_FAULT_NAN;
+  f->canonical = k->options.observe_nans && k->options.fault != LW_FAULT_NAN;
   f->width = 1;
   f->fn = declare(em, name);
   f->b = LLVMCreateBuilderInContext(em->ctx);

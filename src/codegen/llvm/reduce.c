@@ -498,7 +498,8 @@ static lw_cgval *col_block(lw_fn *f, const col_ctx *c, const lw_expr *kept,
   LLVMValueRef at = l.iv;
   if (f->g.fault == LW_FAULT_COLUMN_ORDER)
     at = LLVMBuildSub(
-        f->b, LLVMBuildAdd(f->b, lo, LLVMBuildSub(f->b, hi, lw_i64(f, 1), ""), ""),
+        f->b,
+        LLVMBuildAdd(f->b, lo, LLVMBuildSub(f->b, hi, lw_i64(f, 1), ""), ""),
         at, "");
   const lw_expr *i = lw_bind(f, LW_CV_RUN, at, r->fold.n, false);
   const lw_expr *idx[LW_MAX_RANK];
@@ -546,7 +547,7 @@ static void col_element(lw_fn *f, void *ctx, const lw_expr *g) {
 /* Vector lanes along the kept elements must not straddle what the part's block
  * number is taken from. */
 static int col_width(lw_fn *f, const red *r) {
-  int w = lw_stage_width(f, r->s);
+  int w = lw_domain_width(f, r->s);
   bool part = r->s->kind == LW_STAGE_REDUCE_PART;
   int64_t per = r->s->domain->elements /
                 (f->phase->n_points > 0 ? f->phase->n_points : 1);
@@ -597,8 +598,7 @@ static void fold_element(lw_fn *f, void *ctx, const lw_expr *g) {
 
 static lw_status fold_parts(lw_fn *f, red *r) {
   accs acc;
-  f->width =
-      r->fold.rule == LW_FOLD_ROW || r->kept == 1 ? 1 : lw_stage_width(f, r->s);
+  f->width = r->fold.rule == LW_FOLD_ROW ? 1 : lw_domain_width(f, r->s);
   accs_new(f, r, &acc, f->width);
   col_ctx c = {r, NULL, &acc};
   lw_domain_loop(f, r->s->domain->elements, r->s->domain->elements,
@@ -619,7 +619,7 @@ lw_status lw_emit_reduce_stage(lw_fn *f, const lw_stage *s) {
   red *r = LW_NEW(f->arena, red);
   LW_TRY(setup(f, s, r));
   if (r->fold.n == 0) {
-    f->width = r->kept == 1 ? 1 : lw_stage_width(f, s);
+    f->width = lw_domain_width(f, s);
     lw_domain_loop(f, s->domain->elements, s->inner, init_element, r);
     return NULL;
   }

@@ -2,6 +2,7 @@
  * 16 blocks at a time. Where the words of a block go: src/lib/rng.c, which the
  * interpreter runs. */
 #include "codegen/llvm/emit.h"
+#include "hlo/fold.h"
 
 enum { W = 16 };
 
@@ -105,17 +106,6 @@ static void threefry_block(rng *r, LLVMValueRef block, LLVMValueRef *x) {
   threefry(r, x);
 }
 
-/* The dim whose neighbours share a block: the first even one, else the first
- * of the largest. */
-static int32_t paired_dim(const lw_shape *s) {
-  int32_t best = 0;
-  for (int32_t d = 0; d < s->rank; d++)
-    if (s->dims[d] % 2 == 0) return d;
-  for (int32_t d = 1; d < s->rank; d++)
-    if (s->dims[d] > s->dims[best]) best = d;
-  return best;
-}
-
 static LLVMValueRef block_lanes(rng *r, LLVMValueRef iv) {
   return add(r, lw_splat(r->f, iv, W), lw_lanes(r->f, r->f->em->i64, W));
 }
@@ -123,7 +113,7 @@ static LLVMValueRef block_lanes(rng *r, LLVMValueRef iv) {
 static int64_t threefry_narrow(rng *r) {
   const lw_shape *s = r->shape;
   LLVMBuilderRef b = r->f->b;
-  int32_t dim = s->rank ? paired_dim(s) : 0;
+  int32_t dim = lw_threefry_dim(s);
   int64_t extent = s->rank ? s->dims[dim] : 1, half = (extent + 1) / 2;
   int64_t inner = 1, outer = 1;
   for (int32_t d = 0; d < s->rank; d++)

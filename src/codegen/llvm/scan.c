@@ -76,8 +76,7 @@ static void scan_line(lw_fn *f, void *ctx, const lw_expr *v) {
   LLVMValueRef lo =
       LLVMBuildNSWMul(f->b, lb.iv, lw_i64(f, LW_FOLD_SCAN_BLOCK), "");
   LLVMValueRef hi = lw_min_max(
-      f, "llvm.smin",
-      LLVMBuildAdd(f->b, lo, lw_i64(f, LW_FOLD_SCAN_BLOCK), ""),
+      f, "llvm.smin", LLVMBuildAdd(f->b, lo, lw_i64(f, LW_FOLD_SCAN_BLOCK), ""),
       lw_i64(f, s->extent));
   lw_loop lj = lw_loop_begin(f, lo, hi, 1, "scan");
   const lw_expr *j = lw_bind(f, LW_CV_RUN, lj.iv, s->extent, false);
@@ -106,8 +105,8 @@ lw_status lw_emit_scan_stage(lw_fn *f, const lw_stage *st) {
   const lw_expr *p = lw_bind(f, LW_CV_POINT, lp.iv, n, false);
   lw_loop lq = lw_loop_begin(f, lw_i64(f, 0), lw_i64(f, lines), 1, "line");
   const lw_expr *q = lw_bind(f, LW_CV_MID, lq.iv, lines, false);
-  s.line = lw_ex_mul(
-      f->ix, lw_ex_add(f->ix, lw_ex_mul(f->ix, p, lines), q), block);
+  s.line =
+      lw_ex_mul(f->ix, lw_ex_add(f->ix, lw_ex_mul(f->ix, p, lines), q), block);
   lw_vector_loop(f, LW_CV_IN, s.post, lw_i64(f, 0), lw_i64(f, s.post), false,
                  scan_line, &s);
   lw_loop_end(f, &lq);

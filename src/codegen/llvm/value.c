@@ -26,8 +26,8 @@ void lw_seek(lw_fn *f, int level) {
     if (f->depth) LLVMPositionBuilderAtEnd(f->b, f->cur);
     return;
   }
-  LLVMPositionBuilderBefore(
-      f->b, LLVMGetBasicBlockTerminator(f->levels[level].pre));
+  LLVMPositionBuilderBefore(f->b,
+                            LLVMGetBasicBlockTerminator(f->levels[level].pre));
 }
 
 typedef struct memo {
@@ -190,8 +190,7 @@ static LLVMValueRef expr_code(lw_fn *f, const lw_expr *e, bool vec, bool wide) {
   }
   LLVMTypeRef et = wide ? f->em->i64 : f->em->i32;
   int w = vec ? f->width : 1;
-  if (e->n == 0)
-    return lw_splat(f, LLVMConstInt(et, (uint64_t)e->c, 1), w);
+  if (e->n == 0) return lw_splat(f, LLVMConstInt(et, (uint64_t)e->c, 1), w);
   int level = vec ? f->n_levels - 1 : facts_level(f, &x);
   LLVMValueRef ms = x.value ? f->mask.s : NULL, mv = x.value ? f->mask.v : NULL;
   if (!vec) mv = NULL;
@@ -209,9 +208,9 @@ static LLVMValueRef expr_code(lw_fn *f, const lw_expr *e, bool vec, bool wide) {
     LLVMValueRef a = atom_code(f, e->t[i].a, vec, wide, level);
     lw_seek(f, level);
     if (e->t[i].k != 1)
-      a = LLVMBuildMul(
-          f->b, a, lw_splat(f, LLVMConstInt(et, (uint64_t)e->t[i].k, 1), w),
-          "");
+      a = LLVMBuildMul(f->b, a,
+                       lw_splat(f, LLVMConstInt(et, (uint64_t)e->t[i].k, 1), w),
+                       "");
     sum = sum ? LLVMBuildAdd(f->b, sum, a, "") : a;
   }
   if (uniform->n || uniform->c) {
@@ -249,8 +248,8 @@ LLVMValueRef lw_expr_vector(lw_fn *f, const lw_expr *e) {
 
 static LLVMValueRef compare(lw_fn *f, LLVMIntPredicate p, LLVMValueRef x,
                             int64_t c, LLVMTypeRef et, int w) {
-  return LLVMBuildICmp(
-      f->b, p, x, lw_splat(f, LLVMConstInt(et, (uint64_t)c, 1), w), "");
+  return LLVMBuildICmp(f->b, p, x,
+                       lw_splat(f, LLVMConstInt(et, (uint64_t)c, 1), w), "");
 }
 
 /* lo <= e <= hi and (e - lo) mod m = 0, as i1 or <W x i1>. */
@@ -476,8 +475,8 @@ static void comp_inst(lw_fn *f, comp_run *r, const lw_inst *i, lw_cgval *out) {
     for (int32_t j = 0; j < i->n_operands; j++)
       for (int64_t l = 0; l < lw_shape_leaf_count(lw_inst_operand(i, j)->shape);
            l++)
-        args[n++] = *comp_value(
-            f, r, lw_value_of(lw_inst_operand(i, j), (int32_t)l));
+        args[n++] =
+            *comp_value(f, r, lw_value_of(lw_inst_operand(i, j), (int32_t)l));
     lw_emit_comp(f, c, n, args, r->width, out);
   } else {
     lw_fn_fail(f, lw_error(LW_UNIMPLEMENTED,
@@ -672,11 +671,11 @@ static lw_ev emit_resized(lw_fn *f, const lw_inst *i, const lw_expr *const *idx,
           "");
     all = all ? LLVMBuildOr(f->b, all, bits, "") : bits;
   }
-  LLVMTypeRef tt = lw_vec_type(LLVMIntTypeInContext(f->em->ctx, (unsigned)to), w);
+  LLVMTypeRef tt =
+      lw_vec_type(LLVMIntTypeInContext(f->em->ctx, (unsigned)to), w);
   if (from > to) {
     LLVMTypeRef kt = lw_vec_type(f->em->i64, w);
-    k = LLVMBuildMul(
-        f->b, k, lw_splat(f, lw_i64(f, to), w), "");
+    k = LLVMBuildMul(f->b, k, lw_splat(f, lw_i64(f, to), w), "");
     (void)kt;
     k = LLVMBuildIntCast2(f->b, k, bt, 0, "");
     all = LLVMBuildTrunc(f->b, LLVMBuildLShr(f->b, all, k, ""), tt, "");
@@ -702,8 +701,8 @@ static lw_ev emit_lanes(lw_fn *f, const lw_inst *i, const lw_expr *const *idx,
   bool vec = false;
   int32_t n = i->n_operands;
   if (n > 64) {
-    lw_fn_fail(f, lw_error(LW_UNIMPLEMENTED, "%s: more than 64 operands",
-                           i->name));
+    lw_fn_fail(
+        f, lw_error(LW_UNIMPLEMENTED, "%s: more than 64 operands", i->name));
     n = 64;
   }
   for (int32_t j = 0; j < n; j++) {
@@ -806,8 +805,7 @@ static lw_ev compute(lw_fn *f, const lw_inst *i, const lw_expr *const *idx,
 static lw_ev from_memory(lw_fn *f, lw_value v, const lw_expr *const *idx,
                          const lw_place *p, int level) {
   const lw_shape *s = lw_value_shape(v);
-  bool own = p->kind == LW_PLACE_STAGED &&
-             p->stage >= f->phase->first_stage &&
+  bool own = p->kind == LW_PLACE_STAGED && p->stage >= f->phase->first_stage &&
              p->stage < f->phase->first_stage + f->phase->n_stages;
   if (own && level < f->stage_level) level = f->stage_level;
   lw_seek(f, own ? f->stage_level : 0);
@@ -854,8 +852,8 @@ static lw_ev value_at(lw_fn *f, lw_value v, const lw_expr *const *idx) {
   return r;
 }
 
-lw_ev lw_emit_where(lw_fn *f, lw_value v, const lw_expr *const *idx,
-                    int32_t n, const lw_cond *conds, LLVMValueRef *where) {
+lw_ev lw_emit_where(lw_fn *f, lw_value v, const lw_expr *const *idx, int32_t n,
+                    const lw_cond *conds, LLVMValueRef *where) {
   lw_enter(f);
   joined j = join_conds(f, n, conds);
   lw_mask old = f->mask;

@@ -36,9 +36,8 @@ static bool position(lw_fn *f, const win *w, const lw_expr *const *at,
     const lw_expr *k = pos[d];
     if (x->reversed)
       k = lw_ex_addc(f->ix, lw_ex_mul(f->ix, k, -1), x->size - 1);
-    const lw_expr *e =
-        lw_ex_add(f->ix, lw_ex_mul(f->ix, at[d], x->stride),
-                  lw_ex_mul(f->ix, k, x->rhs_dilation));
+    const lw_expr *e = lw_ex_add(f->ix, lw_ex_mul(f->ix, at[d], x->stride),
+                                 lw_ex_mul(f->ix, k, x->rhs_dilation));
     e = lw_ex_addc(f->ix, e, -x->pad_lo);
     int64_t last = (w->in->dims[d] - 1) * x->lhs_dilation;
     if (e->hi < 0 || e->lo > last) return false;
@@ -77,7 +76,8 @@ static void take(lw_fn *f, const win *w, const lw_expr *const *at,
   lw_cgval args[2 * MOST_OPERANDS], y[MOST_OPERANDS];
   LLVMValueRef where = NULL;
   for (int32_t j = 0; j < w->n; j++) {
-    lw_ev x = lw_emit_where(f, lw_value_operand(w->i, j), idx, n, conds, &where);
+    lw_ev x =
+        lw_emit_where(f, lw_value_operand(w->i, j), idx, n, conds, &where);
     args[j] = lw_slot_get(f, &w->acc[j]);
     args[w->n + j] = x.v;
   }
@@ -94,8 +94,8 @@ static void take(lw_fn *f, const win *w, const lw_expr *const *at,
     lw_cgval v = chosen(f, begun, y[j], args[w->n + j]);
     lw_slot_set(f, &w->acc[j], chosen(f, where, v, args[j]));
   }
-  LLVMValueRef now = where ? LLVMBuildOr(f->b, begun, where, "")
-                           : LLVMConstAllOnes(mt);
+  LLVMValueRef now =
+      where ? LLVMBuildOr(f->b, begun, where, "") : LLVMConstAllOnes(mt);
   LLVMBuildStore(f->b, now, w->begun);
 }
 
@@ -149,11 +149,11 @@ static void window_element(lw_fn *f, void *ctx, const lw_expr *g) {
   lw_emit_comp(f, w->f, 2 * w->n, args, f->width, y);
   LLVMValueRef begun = NULL;
   if (!w->neutral)
-    begun = LLVMBuildLoad2(f->b, lw_vec_type(f->em->i1, f->width), w->begun, "");
+    begun =
+        LLVMBuildLoad2(f->b, lw_vec_type(f->em->i1, f->width), w->begun, "");
   for (int32_t j = 0; j < w->n; j++) {
     lw_cgval v = chosen(f, begun, y[j], args[j]);
-    lw_store_result(f, w->s, j,
-                    (lw_ev){v, f->width > 1, f->n_levels - 1}, g);
+    lw_store_result(f, w->s, j, (lw_ev){v, f->width > 1, f->n_levels - 1}, g);
   }
 }
 
@@ -161,8 +161,8 @@ lw_status lw_emit_window_stage(lw_fn *f, const lw_stage *s) {
   static const lw_window none = {0};
   win w = {.s = s, .i = s->inst, .n = s->inst->n_operands / 2};
   if (w.n > MOST_OPERANDS)
-    return lw_error(LW_UNIMPLEMENTED, "%s: more than %d operands", s->inst->name,
-                    MOST_OPERANDS);
+    return lw_error(LW_UNIMPLEMENTED, "%s: more than %d operands",
+                    s->inst->name, MOST_OPERANDS);
   w.w = lw_inst_window(s->inst);
   w.f = lw_inst_comp(s->inst, LW_ATTR_TO_APPLY);
   w.in = lw_value_shape(lw_value_operand(s->inst, 0));
@@ -178,7 +178,7 @@ lw_status lw_emit_window_stage(lw_fn *f, const lw_stage *s) {
   for (int32_t d = 0; d < w.in->rank && total <= UNROLL; d++)
     total *= w.w->dims[d].size;
   w.unroll = total <= UNROLL;
-  f->width = s->domain->elements == 1 ? 1 : lw_stage_width(f, s);
+  f->width = lw_domain_width(f, s);
   for (int32_t j = 0; j < w.n; j++)
     w.acc[j] = lw_slot_new(f, s->shapes[j]->type, f->width);
   if (!w.neutral)
