@@ -8,8 +8,8 @@ compiles the module anew and runs it `runs` times, the first runs uncounted; the
 Lawson's time over XLA's of one pair of neighbouring turns, so load that comes and goes hits both. The table gives the
 least, the median and the largest ratio; a ratio below 1 says Lawson is quicker.
 
-Compile times are given as CPU time of all threads and as wall time, medians over the turns. XLA's start at its own
-compile call, from a parsed module; Lawson's likewise.
+Times are given as CPU time of all threads, which other load disturbs least (a thread that spins for work counts), and as
+wall time; both are medians over the turns. A compile starts from a parsed module.
 
 Inputs: inputs.npz (p0, p1, ...) next to the module, else seeded normal numbers and small integers. Donated inputs are
 restored outside the time taken. Needs jax: run it with the Python of .venv (or $LW_PYTHON).
@@ -124,15 +124,17 @@ class Xla:
 
     def run(self, args, n):
         put = lambda: [self.jax.block_until_ready(self.jax.device_put(a, self.device)) for a in args]
-        on_device, times = put(), []
+        on_device, times, cpu = put(), [], 0.0
         for k in range(n + WARM):
+            if k == WARM:
+                cpu = time.process_time()
             if self.donates and k:
                 on_device = put()
             t = time.perf_counter()
             for o in self.exe.execute(on_device):
                 o.block_until_ready()
             times.append((time.perf_counter() - t) * 1e3)
-        return statistics.median(times[WARM:])
+        return statistics.median(times[WARM:]), (time.process_time() - cpu) * 1e3 / n
 
 
 def lawson_turn(o, path, npz):
@@ -145,12 +147,13 @@ def lawson_turn(o, path, npz):
     if "compile_ms" not in j:
         raise RuntimeError((r.stderr.strip() or r.stdout.strip()).split("\n")[0][:100])
     return {"wall": j["compile_ms"], "cpu": j["compile_parts_ms"]["cpu"], "run": j["time_ms"]["median"],
-            "peak": j["peak_bytes"]}
+            "run_cpu": j["time_ms"]["cpu"], "peak": j["peak_bytes"]}
 
 
 def xla_turn(o, xla, args):
     t = xla.compile()
-    t["run"] = 0.0 if o.compile_only else xla.run(args, o.runs)
+    if not o.compile_only:
+        t["run"], t["run_cpu"] = xla.run(args, o.runs)
     return t
 
 
@@ -175,8 +178,9 @@ def compare(o, xla, path, folder):
         r["compile_" + key] = {"lawson_ms": median(ours, key), "xla_ms": median(theirs, key),
                                "ratio": spread([a[key] / b[key] for a, b in zip(ours, theirs)])}
     if not o.compile_only:
-        r["run"] = {"lawson_ms": median(ours, "run"), "xla_ms": median(theirs, "run"),
-                    "ratio": spread([a["run"] / b["run"] for a, b in zip(ours, theirs)])}
+        for key in ("run_cpu", "run"):
+            r[key] = {"lawson_ms": median(ours, key), "xla_ms": median(theirs, key),
+                      "ratio": spread([a[key] / b[key] for a, b in zip(ours, theirs)])}
     return r
 
 
@@ -190,8 +194,9 @@ def main():
     xla = Xla(o.threads)
     bad = 0
     if not o.json:
-        print("%-28s %-42s %-42s %s" % ("", "compile, CPU ms: lawson xla ratio", "compile, wall ms",
-                                        "" if o.compile_only else "run, ms"))
+        heads = ["compile, CPU ms: lawson xla ratio", "compile, wall ms"]
+        heads += [] if o.compile_only else ["run, CPU ms of all threads", "run, wall ms"]
+        print("%-28s %s" % ("", "".join("%-42s" % h for h in heads)))
     with tempfile.TemporaryDirectory() as folder:
         for path in o.modules:
             base = os.path.basename(path)
@@ -205,7 +210,7 @@ def main():
             if o.json:
                 print(json.dumps(r), flush=True)
             else:
-                parts = ["compile_cpu", "compile_wall"] + ([] if o.compile_only else ["run"])
+                parts = ["compile_cpu", "compile_wall"] + ([] if o.compile_only else ["run_cpu", "run"])
                 print("%-28s %s" % (name, "   ".join("%-39s" % cell(r[p]) for p in parts)), flush=True)
     return 1 if bad else 0
 

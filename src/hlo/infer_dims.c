@@ -484,44 +484,28 @@ static bool slice_matches(const lw_shape *whole, const lw_shape *slice,
   return true;
 }
 
-/* Operands: inputs, then num_carries start values. The computation takes a
- * slice of each input and the carries, and returns slices of the outputs and
- * the new carries. */
-lw_status infer_scan(const infer *f, const lw_shape **out) {
-  int32_t n = f->inst->n_operands, n_dims;
-  int64_t carries = lw_inst_i64(f->inst, LW_ATTR_NUM_CARRIES, 0);
-  const int64_t *dims = lw_inst_i64s(f->inst, LW_ATTR_DIMENSIONS, &n_dims);
-  if (carries < 0 || carries >= n)
-    return LW_BAD(
-        "num_carries=%lld must leave at least one input of %d "
-        "operands",
-        (long long)carries, n);
-  int32_t n_in = n - (int32_t)carries;
-  for (int32_t k = 0; k < n; k++) LW_TRY(infer_want_array(f, k));
-  if (n_dims != 1) return LW_BAD("dimensions must name one dimension");
-  const lw_comp *c = lw_inst_comp(f->inst, LW_ATTR_TO_APPLY);
-  const lw_shape *root;
-  LW_TRY(infer_root("to_apply", c, n, &root));
-  int64_t dim = dims[0], length = 0;
+/* The inputs have one extent along dim and the computation takes slices. */
+static lw_status scan_inputs(const infer *f, const lw_comp *c, int32_t n_in,
+                             int64_t dim, int64_t *length) {
   for (int32_t k = 0; k < n_in; k++) {
     const lw_shape *a = infer_op(f, k);
-    LW_TRY(infer_check_dims("dimensions", dims, 1, a->rank, false));
-    if (k && a->dims[dim] != length)
+    LW_TRY(infer_check_dims("dimensions", &dim, 1, a->rank, false));
+    if (k && a->dims[dim] != *length)
       return LW_BAD("inputs must have one extent in dimension %lld",
                     (long long)dim);
-    length = a->dims[dim];
+    *length = a->dims[dim];
     if (!slice_matches(a, infer_param(c, k), dim))
       return LW_BAD(
-          "parameter %d of to_apply=%s must be a slice of %s; it is "
-          "%s",
-          k, c->name, infer_str(f, a), infer_str(f, infer_param(c, k)));
+          "parameter %d of to_apply=%s must be a slice of %s; it is %s", k,
+          c->name, infer_str(f, a), infer_str(f, infer_param(c, k)));
   }
-  if (!lw_shape_is_tuple(root) || root->n_elems < carries)
-    return LW_BAD(
-        "to_apply=%s must return a tuple of outputs and %lld carries; "
-        "it returns %s",
-        c->name, (long long)carries, infer_str(f, root));
-  int32_t n_out = root->n_elems - (int32_t)carries;
+  return NULL;
+}
+
+/* A carry has one shape: operand n_in + k, parameter, last results. */
+static lw_status scan_carries(const infer *f, const lw_comp *c, int32_t n_in,
+                              int32_t carries, const lw_shape *root) {
+  int32_t n_out = root->n_elems - carries;
   for (int32_t k = 0; k < carries; k++) {
     const lw_shape *init = infer_op(f, n_in + k);
     if (!lw_shape_compatible(init, root->elems[n_out + k]) ||
@@ -529,25 +513,57 @@ lw_status infer_scan(const infer *f, const lw_shape **out) {
       return LW_BAD("carry %d of to_apply=%s does not keep its shape %s", k,
                     c->name, infer_str(f, init));
   }
+  return NULL;
+}
+
+/* length slices e, stacked along dim. */
+static lw_status scan_stacked(const infer *f, const lw_comp *c, int32_t k,
+                              const lw_shape *e, int64_t dim, int64_t length,
+                              const lw_shape **out) {
+  dim_list d = {.rank = 0};
+  if (!lw_shape_is_array(e) || dim > e->rank || e->rank >= LW_MAX_RANK)
+    return LW_BAD("output %d of to_apply=%s cannot be stacked: %s", k, c->name,
+                  infer_str(f, e));
+  for (int32_t i = 0; i <= e->rank; i++) {
+    if (i == dim) dim_push(&d, length, false);
+    if (i < e->rank) dim_push(&d, e->dims[i], infer_dyn(e, i));
+  }
+  *out = infer_make(f, e->type, &d, NULL);
+  return NULL;
+}
+
+/* Operands: inputs, then num_carries start values. The computation takes a
+ * slice of each input and the carries, and returns slices of the outputs and
+ * the new carries. */
+lw_status infer_scan(const infer *f, const lw_shape **out) {
+  int32_t n = f->inst->n_operands, n_dims;
+  int64_t carries = lw_inst_i64(f->inst, LW_ATTR_NUM_CARRIES, 0), length = 0;
+  const int64_t *dims = lw_inst_i64s(f->inst, LW_ATTR_DIMENSIONS, &n_dims);
+  if (carries < 0 || carries >= n)
+    return LW_BAD(
+        "num_carries=%lld must leave at least one input of %d operands",
+        (long long)carries, n);
+  int32_t n_in = n - (int32_t)carries;
+  for (int32_t k = 0; k < n; k++) LW_TRY(infer_want_array(f, k));
+  if (n_dims != 1) return LW_BAD("dimensions must name one dimension");
+  const lw_comp *c = lw_inst_comp(f->inst, LW_ATTR_TO_APPLY);
+  const lw_shape *root;
+  LW_TRY(infer_root("to_apply", c, n, &root));
+  LW_TRY(scan_inputs(f, c, n_in, dims[0], &length));
+  if (!lw_shape_is_tuple(root) || root->n_elems < carries)
+    return LW_BAD(
+        "to_apply=%s must return a tuple of outputs and %lld carries; "
+        "it returns %s",
+        c->name, (long long)carries, infer_str(f, root));
+  LW_TRY(scan_carries(f, c, n_in, (int32_t)carries, root));
   const lw_shape **elems =
       malloc(lw_array_bytes((size_t)root->n_elems + 1, sizeof *elems));
   if (!elems) lw_oom((size_t)root->n_elems * sizeof *elems);
   lw_status st = NULL;
   for (int32_t k = 0; k < root->n_elems && !st; k++) {
-    const lw_shape *e = root->elems[k];
-    elems[k] = e;
-    if (k >= n_out) continue;
-    dim_list d = {.rank = 0};
-    if (!lw_shape_is_array(e) || dim > e->rank || e->rank >= LW_MAX_RANK) {
-      st = LW_BAD("output %d of to_apply=%s cannot be stacked: %s", k, c->name,
-                  infer_str(f, e));
-      break;
-    }
-    for (int32_t i = 0; i <= e->rank; i++) {
-      if (i == dim) dim_push(&d, length, false);
-      if (i < e->rank) dim_push(&d, e->dims[i], infer_dyn(e, i));
-    }
-    elems[k] = infer_make(f, e->type, &d, NULL);
+    elems[k] = root->elems[k];
+    if (k < root->n_elems - carries)
+      st = scan_stacked(f, c, k, root->elems[k], dims[0], length, &elems[k]);
   }
   if (!st) *out = lw_shape_tuple(f->ctx, root->n_elems, elems);
   free(elems);

@@ -372,8 +372,7 @@ static void skip_cone(lw_builder *b, const lw_inst *i, bool *skip) {
 
 static bool too_often(lw_builder *b, const lw_inst *i) {
   int32_t at = lw_b_at(b, i);
-  if (i->shape->elements <= 1 || !lw_shape_is_array(i->shape)) return false;
-  if (i->opcode == LW_OP_IOTA || i->opcode == LW_OP_BROADCAST) return false;
+  if (!lw_may_be_staged(i)) return false;
   double c = b->cone[at];
   if (b->visits[at] > MOST_VISITS) return true;
   if (b->visits[at] > 1 && (b->visits[at] - 1) * c > REPEAT_COST) return true;

@@ -54,6 +54,11 @@ double lw_op_cost(const lw_inst *i) {
   }
 }
 
+bool lw_may_be_staged(const lw_inst *i) {
+  return lw_shape_is_array(i->shape) && i->shape->elements > 1 &&
+         i->opcode != LW_OP_IOTA && i->opcode != LW_OP_BROADCAST;
+}
+
 bool lw_always_staged(const lw_inst *i) {
   switch ((int)i->opcode) {
     case LW_OP_REDUCE:

@@ -49,6 +49,9 @@ static inline int32_t lw_b_at(const lw_builder *b, const lw_inst *i) {
 
 /* cost.c: flops an element of one instruction. */
 double lw_op_cost(const lw_inst *i);
+/* Worth keeping when it comes up often; single elements, iotas and broadcasts
+ * are not. */
+bool lw_may_be_staged(const lw_inst *i);
 /* Kinds that never are inline. */
 bool lw_always_staged(const lw_inst *i);
 lw_stage_kind lw_stage_kind_of(const lw_inst *i);

@@ -142,7 +142,7 @@ static void walk_inst(lw_builder *b, const lw_inst *i,
     b->visits[at]++;
     b->executions[at] += trips(b, i->shape->rank, idx);
   }
-  if (b->visits[at] > 32) return; /* it will be staged */
+  if (b->visits[at] > 32 && lw_may_be_staged(i)) return; /* it will be */
   if (i->opcode == LW_OP_IOTA) {
     walk_expr(b, idx[lw_inst_i64(i, LW_ATTR_IOTA_DIMENSION, 0)]);
     return;

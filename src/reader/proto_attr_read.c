@@ -564,15 +564,69 @@ static void read_enum_attr(attr_in *a) {
   }
 }
 
+/* Attributes that are one number of the instruction's message. */
+static const struct {
+  lw_attr_id id;
+  uint32_t field;
+  bool unless_zero; /* 0 is the same as absent */
+} numbers[] = {
+    {LW_ATTR_INDEX, F_TUPLE_INDEX, false},
+    {LW_ATTR_INDICES_ARE_SORTED, F_SORTED, true},
+    {LW_ATTR_UNIQUE_INDICES, F_UNIQUE, true},
+    {LW_ATTR_IS_STABLE, F_IS_STABLE, true},
+    {LW_ATTR_IS_COMPOSITE, F_COMPOSITE, true},
+    {LW_ATTR_K, F_K, false},
+    {LW_ATTR_LARGEST, F_LARGEST, false},
+    {LW_ATTR_NUM_CARRIES, F_CARRIES, false},
+    {LW_ATTR_IS_REVERSE, F_REVERSE, true},
+    {LW_ATTR_FEATURE_INDEX, F_FEATURE_INDEX, false},
+    {LW_ATTR_EXPONENT_BITS, F_EXPONENT_BITS, false},
+    {LW_ATTR_MANTISSA_BITS, F_MANTISSA_BITS, false},
+    {LW_ATTR_DELTA, F_DELTA, false},
+    {LW_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT, F_SIDE_EFFECT, true},
+    {LW_ATTR_CHANNEL_ID, F_CHANNEL_ID, true},
+    {LW_ATTR_CONSTRAIN_LAYOUT, F_CONSTRAIN_LAYOUT, true},
+    {LW_ATTR_USE_GLOBAL_DEVICE_IDS, F_GLOBAL_IDS, true},
+    {LW_ATTR_IS_HOST_TRANSFER, F_HOST_TRANSFER, true},
+};
+
+static bool read_number(attr_in *a) {
+  for (int64_t k = 0; k < COUNT(numbers); k++) {
+    if (numbers[k].id != a->id) continue;
+    if (numbers[k].unless_zero)
+      set_nonzero(a, numbers[k].field);
+    else if (a->id == LW_ATTR_LARGEST)
+      set_i64(a, pb_i64(a->m, F_LARGEST, 0) != 0);
+    else
+      set_i64(a, pb_i64(a->m, numbers[k].field, 0));
+    return true;
+  }
+  return false;
+}
+
+/* Fields of TriangularSolveOptions and CholeskyOptions. */
+static void read_solve_option(attr_in *a) {
+  attr_in sub = *a;
+  bool tri = a->inst->opcode == LW_OP_TRIANGULAR_SOLVE;
+  sub.m = proto_sub(a->in, a->m, tri ? F_TRIANGULAR : F_CHOLESKY);
+  uint32_t field = 1;
+  if (tri && a->id == LW_ATTR_LOWER) field = 2;
+  if (tri && a->id == LW_ATTR_UNIT_DIAGONAL) field = 3;
+  set_nonzero(&sub, field);
+}
+
+static void read_thread(attr_in *a) {
+  const char *s = proto_str(a->in, a->m, F_THREAD);
+  if (s && strcmp(s, "main")) set_str(a, s);
+}
+
 static void read_attr(attr_in *a) {
   proto_in *in = a->in;
   pb_msg m = a->m;
+  if (read_number(a)) return;
   switch ((int)a->id) {
     case LW_ATTR_PARAMETER_NUMBER:
       set_parameter_number(a);
-      break;
-    case LW_ATTR_INDEX:
-      set_i64(a, pb_i64(m, F_TUPLE_INDEX, 0));
       break;
     case LW_ATTR_IOTA_DIMENSION:
       set_first(a, true);
@@ -589,71 +643,18 @@ static void read_attr(attr_in *a) {
     case LW_ATTR_INDEX_VECTOR_DIM:
       set_index_vector_dim(a);
       break;
-    case LW_ATTR_INDICES_ARE_SORTED:
-      set_nonzero(a, F_SORTED);
-      break;
-    case LW_ATTR_UNIQUE_INDICES:
-      set_nonzero(a, F_UNIQUE);
-      break;
-    case LW_ATTR_IS_STABLE:
-      set_nonzero(a, F_IS_STABLE);
-      break;
-    case LW_ATTR_IS_COMPOSITE:
-      set_nonzero(a, F_COMPOSITE);
-      break;
-    case LW_ATTR_K:
-      set_i64(a, pb_i64(m, F_K, 0));
-      break;
-    case LW_ATTR_LARGEST:
-      set_i64(a, pb_i64(m, F_LARGEST, 0) != 0);
-      break;
-    case LW_ATTR_NUM_CARRIES:
-      set_i64(a, pb_i64(m, F_CARRIES, 0));
-      break;
-    case LW_ATTR_IS_REVERSE:
-      set_nonzero(a, F_REVERSE);
-      break;
     case LW_ATTR_EPSILON:
       set_epsilon(a);
-      break;
-    case LW_ATTR_FEATURE_INDEX:
-      set_i64(a, pb_i64(m, F_FEATURE_INDEX, 0));
-      break;
-    case LW_ATTR_EXPONENT_BITS:
-      set_i64(a, pb_i64(m, F_EXPONENT_BITS, 0));
-      break;
-    case LW_ATTR_MANTISSA_BITS:
-      set_i64(a, pb_i64(m, F_MANTISSA_BITS, 0));
-      break;
-    case LW_ATTR_DELTA:
-      set_i64(a, pb_i64(m, F_DELTA, 0));
       break;
     case LW_ATTR_CUSTOM_CALL_TARGET:
       set_str(a, proto_str_or(in, m, F_TARGET, ""));
       break;
-    case LW_ATTR_CUSTOM_CALL_HAS_SIDE_EFFECT:
-      set_nonzero(a, F_SIDE_EFFECT);
-      break;
-    case LW_ATTR_CHANNEL_ID:
-      set_nonzero(a, F_CHANNEL_ID);
-      break;
-    case LW_ATTR_CONSTRAIN_LAYOUT:
-      set_nonzero(a, F_CONSTRAIN_LAYOUT);
-      break;
-    case LW_ATTR_USE_GLOBAL_DEVICE_IDS:
-      set_nonzero(a, F_GLOBAL_IDS);
-      break;
-    case LW_ATTR_IS_HOST_TRANSFER:
-      set_nonzero(a, F_HOST_TRANSFER);
-      break;
     case LW_ATTR_CROSS_PROGRAM_PREFETCH_INDEX:
       if (pb_has(m, F_PREFETCH)) set_i64(a, pb_i64(m, F_PREFETCH, 0));
       break;
-    case LW_ATTR_ASYNC_EXECUTION_THREAD: {
-      const char *s = proto_str(in, m, F_THREAD);
-      if (s && strcmp(s, "main")) set_str(a, s);
+    case LW_ATTR_ASYNC_EXECUTION_THREAD:
+      read_thread(a);
       break;
-    }
     case LW_ATTR_INFEED_CONFIG:
       set_str(a, proto_str(in, m, F_INFEED_CONFIG));
       break;
@@ -662,15 +663,9 @@ static void read_attr(attr_in *a) {
       break;
     case LW_ATTR_LEFT_SIDE:
     case LW_ATTR_UNIT_DIAGONAL:
-    case LW_ATTR_LOWER: {
-      attr_in sub = *a;
-      bool tri = a->inst->opcode == LW_OP_TRIANGULAR_SOLVE;
-      sub.m = proto_sub(in, m, tri ? F_TRIANGULAR : F_CHOLESKY);
-      set_nonzero(&sub, !tri || a->id == LW_ATTR_LEFT_SIDE ? 1
-                        : a->id == LW_ATTR_LOWER           ? 2
-                                                           : 3);
+    case LW_ATTR_LOWER:
+      read_solve_option(a);
       break;
-    }
     default:
       read_enum_attr(a);
   }

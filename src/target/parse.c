@@ -10,6 +10,11 @@ enum {
 #define N(key, low, high, unit) F_##key,
 #include "target/fields.def"
 #undef N
+  N_CPU_FIELDS,
+  BEFORE_GPU = N_CPU_FIELDS - 1,
+#define N(key, low, high, unit) G_##key,
+#include "target/gpu_fields.def"
+#undef N
   N_FIELDS
 };
 
@@ -19,6 +24,7 @@ static const struct {
 } fields[N_FIELDS] = {
 #define N(key, low, high, unit) {#key, low, high},
 #include "target/fields.def"
+#include "target/gpu_fields.def"
 #undef N
 };
 
@@ -116,9 +122,15 @@ static void parse_line(parse *p, int number, const char *line, int len) {
 static void check_complete(parse *p) {
   for (int w = 0; w < N_WORDS; w++)
     if (!p->word[w]) lw_diag_add(&p->diags, 0, 0, "no '%s' given", words[w]);
-  for (int f = 0; f < N_FIELDS; f++)
-    if (!p->seen[f])
+  bool gpu = p->word[1] && !strcmp(p->word[1], "gpu");
+  for (int f = 0; f < N_FIELDS; f++) {
+    bool wanted = (f >= N_CPU_FIELDS) == gpu;
+    if (wanted && !p->seen[f])
       lw_diag_add(&p->diags, 0, 0, "no '%s' given", fields[f].key);
+    if (!wanted && p->seen[f])
+      lw_diag_add(&p->diags, 0, 0, "'%s' is no key of backend %s",
+                  fields[f].key, p->word[1] ? p->word[1] : "cpu");
+  }
   if (p->word[1] && !lw_backend_find(p->word[1]))
     lw_diag_add(&p->diags, 0, 0, "no backend '%s' is registered", p->word[1]);
 }
@@ -135,6 +147,9 @@ static lw_target *finish(parse *p, const char *text, size_t len,
   t->hash = lw_hash_bytes(text, len, 0);
 #define N(key, low, high, unit) t->v.key = p->value[F_##key];
 #include "target/fields.def"
+#undef N
+#define N(key, low, high, unit) t->gpu.key = p->value[G_##key];
+#include "target/gpu_fields.def"
 #undef N
   return t;
 }

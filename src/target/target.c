@@ -65,8 +65,9 @@ const char *lw_target_host_name(void) { return "cpu-generic"; }
 enum { MAX_BACKENDS = 16 };
 
 static lw_backend backends[MAX_BACKENDS] = {
-    {"cpu", "native code on this machine's cores", lw_cpu_is_fusible}};
-static int n_backends = 1;
+    {"cpu", "native code on this machine's cores", lw_cpu_is_fusible},
+    {"gpu", "XLA:GPU's decisions, without the device", lw_gpu_is_fusible}};
+static int n_backends = 2;
 
 bool lw_backend_register(const lw_backend *b) {
   for (int i = 0; i < n_backends; i++)
@@ -137,13 +138,23 @@ void lw_target_free(lw_target *t) {
   free(t);
 }
 
+static void print_number(lw_buf *b, const char *key, double v,
+                         const char *unit) {
+  lw_buf_printf(b, "%s = %.17g # %s\n", key, v, unit);
+}
+
 void lw_target_print(lw_buf *b, const lw_target *t) {
   lw_buf_printf(b, "# %s, hash %016llx\n", t->source,
                 (unsigned long long)t->hash);
   lw_buf_printf(b, "name = %s\nbackend = %s\nisa = %s\n", t->name,
                 t->backend_name, t->isa);
-#define N(key, low, high, unit) \
-  lw_buf_printf(b, "%s = %.17g # %s\n", #key, t->v.key, unit);
+  if (!strcmp(t->backend_name, "gpu")) {
+#define N(key, low, high, unit) print_number(b, #key, t->gpu.key, unit);
+#include "target/gpu_fields.def"
+#undef N
+    return;
+  }
+#define N(key, low, high, unit) print_number(b, #key, t->v.key, unit);
 #include "target/fields.def"
 #undef N
 }

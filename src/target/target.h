@@ -1,7 +1,8 @@
 /* Devices as data: a text file with provenance, and a table of backends.
  *
  * A target file is lines of `key = value`, # starts a comment. Keys: name,
- * backend, isa (words) and the numbers of fields.def, each exactly once. The
+ * backend, isa (words) and the numbers of fields.def (of gpu_fields.def when
+ * the backend is gpu), each exactly once. The
  * files under targets/ are compiled into the library; "cpu" takes one of them
  * by CPUID. Nothing is measured at compile time.
  *
@@ -43,7 +44,12 @@ struct lw_target {
 #define N(key, low, high, unit) double key;
 #include "target/fields.def"
 #undef N
-  } v;
+  } v; /* 0 when the backend is gpu */
+  struct {
+#define N(key, low, high, unit) double key;
+#include "target/gpu_fields.def"
+#undef N
+  } gpu; /* 0 when it is not */
 };
 
 /* Backends by name; "cpu" is there from the start. Registering a name again
@@ -59,6 +65,10 @@ bool lw_inst_is_loop(const lw_inst *i);
 bool lw_inst_is_lone_stage(const lw_inst *i);
 /* The CPU's own rule: loops, reduces as producers at their own index. */
 lw_fusible lw_cpu_is_fusible(const lw_inst *producer, const lw_inst *consumer,
+                             const lw_target *target);
+
+/* What XLA:GPU's priority fusion takes at all (target/gpu.h has the rest). */
+lw_fusible lw_gpu_is_fusible(const lw_inst *producer, const lw_inst *consumer,
                              const lw_target *target);
 
 /* "cpu" (NULL too): by CPUID. A built-in file's name. Else a path. Errors give

@@ -32,9 +32,19 @@ typedef struct {
 /* A module that the checker accepts. */
 lw_module *lw_gen_module(lw_context *ctx, lw_rand *r,
                          const lw_gen_options *options);
-/* A module in which, for each consumer of the list that some type and shape
- * make legal, an instruction of opcode producer is consumed directly by one of
- * that opcode; made[k] says which. NULL when there is none. */
+/* Types and ranks: bit r of ranks[t]. */
+typedef struct {
+  uint8_t ranks[LW_PRIM_COUNT];
+} lw_gen_kinds;
+/* Adds what results opcode o gives and what operands it takes here. An opcode
+ * that is not made gives nothing. */
+void lw_gen_opcode_kinds(lw_context *ctx, lw_opcode o, lw_gen_kinds *gives,
+                         lw_gen_kinds *takes);
+/* Some result of the producer is an operand of the consumer. */
+bool lw_gen_pair_is_legal(const lw_gen_kinds *gives, const lw_gen_kinds *takes);
+/* A module in which, for each consumer of the list, an instruction of opcode
+ * producer is consumed (itself or in a tuple) by one of that opcode; made[k]
+ * says which were managed. NULL when none was. */
 lw_module *lw_gen_pairs(lw_context *ctx, lw_opcode producer,
                         const lw_opcode *consumers, int n, bool *made,
                         lw_rand *r);

@@ -21,6 +21,10 @@
 
 #include <cmocka.h>
 
+#ifndef CMPLX /* glibc's header gives it to gcc only */
+#define CMPLX(re, im) __builtin_complex((double)(re), (double)(im))
+#endif
+
 typedef int (*exact1)(mpfr_ptr, mpfr_srcptr, mpfr_rnd_t);
 typedef int (*exact2)(mpfr_ptr, mpfr_srcptr, mpfr_srcptr, mpfr_rnd_t);
 
