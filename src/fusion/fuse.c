@@ -180,7 +180,7 @@ static int32_t output_count(const lw_inst *i) {
 }
 
 /* Users of a side now read element base + k of the joined fusion. */
-static void redirect(lw_inst *side, int32_t n, lw_inst *joined, int32_t base) {
+static void redirect(lw_inst *side, lw_inst *joined, int32_t base) {
   lw_comp *c = joined->parent;
   lw_arena *a = c->module->arena;
   if (!lw_shape_is_tuple(side->shape)) {
@@ -199,7 +199,6 @@ static void redirect(lw_inst *side, int32_t n, lw_inst *joined, int32_t base) {
     lw_inst_set_i64(users[k], LW_ATTR_INDEX,
                     base + lw_inst_i64(users[k], LW_ATTR_INDEX, 0));
   }
-  (void)n;
 }
 
 /* a and what b reads of it must precede the new fusion, their users follow:
@@ -296,9 +295,9 @@ lw_inst *lw_fusion_join(lw_inst *a, lw_inst *b, const char *name) {
   f->metadata = b->metadata;
   f->line = b->line;
   f->column = b->column;
-  redirect(b, nb, f, na);
+  redirect(b, f, na);
   lw_inst_remove(b);
-  redirect(a, na, f, 0);
+  redirect(a, f, 0);
   lw_inst_remove(a);
   return f;
 }

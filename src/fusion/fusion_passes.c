@@ -9,6 +9,11 @@ static const lw_pass *const passes[] = {
     &lw_pass_instruction_fusion,
     &lw_pass_multi_output_fusion,
     &lw_pass_fusion_wrapper,
+    &lw_pass_variadic_op_splitter,
+    &lw_pass_sort_iota_fusion,
+    &lw_pass_gpu_priority_fusion,
+    &lw_pass_fusion_cse,
+    &lw_pass_gpu_multi_output_fusion,
 };
 
 const lw_pass *const *lw_fusion_passes(int *n) {
@@ -26,4 +31,18 @@ const char *const *lw_fusion_pipeline(const char *strategy) {
   if (!strcmp(strategy, "xla")) return xla;
   if (!strcmp(strategy, "priority")) return priority;
   return NULL;
+}
+
+const char *const *lw_fusion_only(bool gpu) {
+  static const char *const cpu[] = {"fusion", NULL};
+  static const char *const xla_gpu[] = {"variadic-op-splitter",
+                                        "sort-iota-fusion",
+                                        "gpu-priority-fusion",
+                                        "fusion-cse",
+                                        "dce",
+                                        "gpu-multi-output-fusion",
+                                        "fusion-cse",
+                                        "dce",
+                                        NULL};
+  return gpu ? xla_gpu : cpu;
 }

@@ -71,8 +71,8 @@ bool xla_is_fusible(const lw_inst *i) {
     case LW_OP_REDUCE:
     case LW_OP_REDUCE_WINDOW:
       return true;
-    case LW_OP_RNG:
-      return lw_inst_user_count(i) <= 1;
+    case LW_OP_RNG: /* its values need the run's seed: a step of its own */
+      return false;
     default:
       return !lw_inst_has_side_effect(i);
   }

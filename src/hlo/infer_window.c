@@ -132,9 +132,8 @@ bool lw_window_output_size(const lw_window_dim *w, int64_t size, int64_t *out) {
   return true;
 }
 
-static lw_status window_dim(const infer *f, const lw_window_dim *w, int32_t i,
-                            int64_t size, int64_t *out) {
-  (void)f;
+static lw_status window_dim(const lw_window_dim *w, int32_t i, int64_t size,
+                            int64_t *out) {
   if (w->size < 1) return LW_BAD("window size of dimension %d must be > 0", i);
   if (w->stride < 1)
     return LW_BAD("window stride of dimension %d must be > 0", i);
@@ -164,7 +163,7 @@ static lw_status window_output(const infer *f, const lw_shape *s, dim_list *d) {
                   w->rank, infer_str(f, s), s->rank);
   d->rank = s->rank;
   for (int32_t i = 0; i < s->rank; i++) {
-    LW_TRY(window_dim(f, &w->dims[i], i, s->dims[i], &d->dims[i]));
+    LW_TRY(window_dim(&w->dims[i], i, s->dims[i], &d->dims[i]));
     d->dynamic[i] = infer_dyn(s, i);
   }
   return NULL;
@@ -303,7 +302,7 @@ static lw_status conv_dims(const infer *f, const conv *c, dim_list *d) {
           "window size %lld of spatial dimension %d differs from the "
           "kernel %s",
           (long long)w->dims[i].size, i, infer_str(f, c->kernel));
-    LW_TRY(window_dim(f, &w->dims[i], i, c->in->dims[in], &d->dims[o]));
+    LW_TRY(window_dim(&w->dims[i], i, c->in->dims[in], &d->dims[o]));
     d->dynamic[o] = infer_dyn(c->in, in) ||
                     infer_dyn(c->kernel, (int32_t)l->kernel_spatial[i]);
   }

@@ -18,7 +18,7 @@ lw_status lw_eval_rng(lw_eval *e, const lw_inst *i, lw_val **ops,
 }
 
 /* The state as u64 words; u32 states hold each word's low half first. */
-static lw_status bits(lw_eval *e, const lw_inst *i, const lw_val *state,
+static lw_status bits(const lw_inst *i, const lw_val *state,
                       lw_val **parts) {
   int64_t bytes = lw_shape_bytes(state->lit.shape);
   uint64_t words[8], next[8] = {0};
@@ -29,7 +29,6 @@ static lw_status bits(lw_eval *e, const lw_inst *i, const lw_val *state,
       (lw_rng_algorithm)lw_inst_i64(i, LW_ATTR_RNG_ALGORITHM, LW_RNG_DEFAULT),
       bytes / 8, words, next, parts[1]->lit.shape, parts[1]->lit.data));
   if (parts[0]) memcpy(parts[0]->lit.data, next, (size_t)bytes);
-  (void)e;
   return NULL;
 }
 
@@ -44,7 +43,7 @@ lw_status lw_eval_rng_bit_generator(lw_eval *e, const lw_inst *i, lw_val **ops,
   lw_status s = NULL;
   if (tuple) s = lw_val_new(e, i->shape->elems[0], &parts[0]);
   if (!s) s = lw_val_new(e, tuple ? i->shape->elems[1] : i->shape, &parts[1]);
-  if (!s) s = bits(e, i, ops[0], parts);
+  if (!s) s = bits(i, ops[0], parts);
   if (s) {
     lw_val_release(e, parts[0]);
     lw_val_release(e, parts[1]);

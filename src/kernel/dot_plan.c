@@ -79,3 +79,39 @@ lw_dot_plan lw_dot_plan_of(const lw_inst *dot) {
                            LW_FOLD_DOT_BLOCK * p.cols + LW_DOT_ROWS * p.cols);
   return p;
 }
+
+/* ---- convolutions ---- */
+
+static lw_prim conv_accumulator(const lw_inst *conv) {
+  return lw_dot_accumulator(lw_value_shape(lw_value_operand(conv, 0))->type,
+                            lw_value_shape(lw_value_operand(conv, 1))->type,
+                            conv->shape->type);
+}
+
+/* Of the contracting index: kernel positions times input features. */
+static int64_t conv_bytes(const lw_inst *conv) {
+  const lw_dim_labels *dl =
+      lw_inst_attr(conv, LW_ATTR_DIM_LABELS)->u.dim_labels;
+  const lw_shape *ker = lw_value_shape(lw_value_operand(conv, 1));
+  int64_t features = ker->dims[dl->kernel_output_feature];
+  return features ? ker->elements / features * LW_CONV_LANE_BYTES : 0;
+}
+
+bool lw_conv_packs(const lw_inst *conv) {
+  const lw_dim_labels *dl =
+      lw_inst_attr(conv, LW_ATTR_DIM_LABELS)->u.dim_labels;
+  const lw_shape *ker = lw_value_shape(lw_value_operand(conv, 1));
+  if (dl->output_feature != conv->shape->rank - 1) return false;
+  if (lw_prim_is_complex(conv->shape->type) || conv->shape->elements == 0)
+    return false;
+  int64_t groups = lw_inst_i64(conv, LW_ATTR_FEATURE_GROUP_COUNT, 1) *
+                   lw_inst_i64(conv, LW_ATTR_BATCH_GROUP_COUNT, 1);
+  if (ker->dims[dl->kernel_output_feature] / groups < 2) return false;
+  if (conv_bytes(conv) > LW_CONV_MOST_WORK) return false;
+  return dl->kernel_output_feature != ker->rank - 1 ||
+         ker->type != conv_accumulator(conv);
+}
+
+int64_t lw_conv_work_bytes(const lw_inst *conv) {
+  return lw_conv_packs(conv) ? conv_bytes(conv) : 0;
+}

@@ -46,4 +46,12 @@ typedef struct {
 
 lw_dot_plan lw_dot_plan_of(const lw_inst *dot);
 
+/* Convolutions with lanes along output features read the kernel packed when its
+ * output features are not consecutive or not of the accumulator's type: for
+ * LW_CONV_LANE_BYTES of features, all of the contracting index. */
+enum { LW_CONV_LANE_BYTES = 256, LW_CONV_MOST_WORK = 64 << 20 };
+bool lw_conv_packs(const lw_inst *conv);
+/* Thread scratch of the stage's own, 0 when it does not pack. */
+int64_t lw_conv_work_bytes(const lw_inst *conv);
+
 #endif

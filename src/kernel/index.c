@@ -79,7 +79,8 @@ static bool same_atom(const lw_atom *a, const lw_atom *b) {
   if (a->kind == LW_ATOM_DIGIT)
     return a->e == b->e && a->div == b->div && a->mod == b->mod;
   return a->inst == b->inst && a->leaf == b->leaf && a->n_idx == b->n_idx &&
-         memcmp(a->idx, b->idx, (size_t)a->n_idx * sizeof *a->idx) == 0;
+         (a->n_idx == 0 ||
+          memcmp(a->idx, b->idx, (size_t)a->n_idx * sizeof *a->idx) == 0);
 }
 
 static const lw_atom *atom(lw_index *ix, const lw_atom *proto) {

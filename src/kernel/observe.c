@@ -84,23 +84,22 @@ static void mark_operands(flow *f, const lw_inst *i) {
     if (has_bits(lw_inst_operand(i, k)->shape)) mark(f, lw_inst_operand(i, k));
 }
 
-static void from_caller(flow *f, const lw_inst *call, const lw_inst *param) {
+static void from_caller(flow *f, const lw_inst *call) {
   mark_operands(f, call);
   if (call->opcode == LW_OP_WHILE)
     mark(f, lw_inst_comp(call, LW_ATTR_BODY)->root);
-  (void)param;
 }
 
 static void from_callers(flow *f, const lw_inst *param) {
   const lw_comp *c = param->parent;
   if (!f->shared[c->id]) {
-    if (f->caller[c->id]) from_caller(f, f->caller[c->id], param);
+    if (f->caller[c->id]) from_caller(f, f->caller[c->id]);
     return;
   }
   for (const lw_comp *d = f->m->first_comp; d; d = d->next)
     for (const lw_inst *i = d->first; i; i = i->next)
       for (int32_t k = 0; k < lw_inst_called_count(i); k++)
-        if (lw_inst_called(i, k) == c) from_caller(f, i, param);
+        if (lw_inst_called(i, k) == c) from_caller(f, i);
 }
 
 static void spread(flow *f, const lw_inst *i) {

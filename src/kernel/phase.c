@@ -135,7 +135,10 @@ static double stage_flops(lw_builder *b, const lw_stage *s) {
     }
     case LW_STAGE_CONV: {
       const lw_shape *w = lw_value_shape(lw_value_operand(i, 1));
-      return 2 * d * (double)w->elements;
+      const lw_dim_labels *dl =
+          lw_inst_attr(i, LW_ATTR_DIM_LABELS)->u.dim_labels;
+      int64_t features = w->dims[dl->kernel_output_feature];
+      return 2 * d * (double)w->elements / (double)(features ? features : 1);
     }
     case LW_STAGE_SCATTER:
       return 8 * (double)lw_value_shape(lw_value_operand(i, i->n_operands - 1))
@@ -573,6 +576,8 @@ static void work_room(lw_stage *s) {
       s->work_bytes += round64(n * lw_prim_bytes(s->shapes[r]->type));
   } else if (s->kind == LW_STAGE_DOT) {
     s->work_bytes = lw_dot_plan_of(i).work_bytes;
+  } else if (s->kind == LW_STAGE_CONV) {
+    s->work_bytes = lw_conv_work_bytes(i);
   } else if (s->kind == LW_STAGE_TOPK) {
     const lw_shape *in = lw_value_shape(lw_value_operand(i, 0));
     s->work_bytes = 16 * (in->rank ? in->dims[in->rank - 1] : 1) + 64;

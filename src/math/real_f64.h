@@ -23,7 +23,7 @@
 #define BC(x) LC(x)
 #define BR(x) BD(x)
 #define RB(x) DB(x)
-#define R_SIGN ((int64_t)1 << 63)
+#define R_SIGN INT64_MIN
 #define R_QNAN 0x7ff8000000000000
 #define R_INF 0x7ff0000000000000
 #define R_MIN 0x1p-1022

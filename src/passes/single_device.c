@@ -62,9 +62,14 @@ static lw_inst *device_id(lw_rw *r, lw_inst *i) {
 /* {{0,0}} sends to itself; without a pair for this device the result is 0. */
 static lw_inst *permute(lw_rw *r, lw_inst *i) {
   const lw_attr *a = lw_inst_attr(i, LW_ATTR_SOURCE_TARGET_PAIRS);
-  if (i->n_operands != 1 || !a || a->u.list.n != 2) return NULL;
-  if (a->u.list.v[0] != 0 || a->u.list.v[1] != 0) return NULL;
-  return collective(r, i);
+  if (i->n_operands != 1 || !a || !lw_shape_is_array(i->shape)) return NULL;
+  if (a->u.list.n == 2 && a->u.list.v[0] == 0 && a->u.list.v[1] == 0)
+    return collective(r, i);
+  if (a->u.list.n != 0 || !lw_rw_go(r, "collectives of one")) return NULL;
+  lw_class c = lw_prim_class(i->shape->type);
+  bool real = c == LW_CLASS_FLOAT || c == LW_CLASS_COMPLEX;
+  return real ? lw_rw_const_f64(r, i->shape, 0)
+              : lw_rw_const_int(r, i->shape, 0);
 }
 
 static lw_status run(lw_module *m, lw_pass_env *env, bool *changed) {

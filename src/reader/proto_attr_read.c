@@ -671,9 +671,7 @@ static void read_attr(attr_in *a) {
   }
 }
 
-static void read_fold(proto_in *in, pb_msg m, lw_inst *inst) {
-  (void)in;
-  (void)m;
+static void read_fold(lw_inst *inst) {
   lw_frontend_attrs *f = &inst->frontend_attrs;
   for (int32_t i = 0; i < f->n; i++) {
     if (strcmp(f->v[i].key, lw_attr_table[LW_ATTR_FOLD].name)) continue;
@@ -703,5 +701,5 @@ void proto_read_attrs(proto_in *in, pb_msg m, lw_inst *inst) {
     a.id = any[i];
     read_attr(&a);
   }
-  if (inst->opcode == LW_OP_REDUCE) read_fold(in, m, inst);
+  if (inst->opcode == LW_OP_REDUCE) read_fold(inst);
 }

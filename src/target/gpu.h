@@ -25,6 +25,7 @@ typedef struct {
   int64_t l2_cache_bytes, l1_cache_bytes_per_core;
   double clock_ghz, memory_bandwidth; /* bytes a second */
   int64_t dram_to_l2_transaction_bytes, transactions_per_clock;
+  int64_t vector_bits;    /* widest load */
   const char *op_profile; /* "sm_90", "sm_80", ...: cycles a transcendental */
   bool is_amd, is_blackwell;
 } lw_gpu_device;

@@ -12,7 +12,7 @@ static bool is_blackwell(const char *isa) { return !strncmp(isa, "sm_10", 5); }
 
 lw_status lw_gpu_device_of(const lw_target *t, lw_gpu_device *out) {
   if (strcmp(t->backend_name, "gpu"))
-    return lw_error(LW_INVALID, "target %s is of backend %s, not gpu", t->name,
+    return lw_error(LW_INVALID_ARGUMENT, "target %s is of backend %s, not gpu", t->name,
                     t->backend_name);
   *out = (lw_gpu_device){
       .core_count = (int64_t)t->gpu.core_count,

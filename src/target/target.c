@@ -1,6 +1,13 @@
 /* Targets: the built-in files, the choice by CPUID, backends, printing. */
 #include "target/target.h"
 
+__attribute__((weak)) lw_fusible lw_gpu_is_fusible(const lw_inst *producer,
+                                                   const lw_inst *consumer,
+                                                   const lw_target *target) {
+  (void)producer, (void)consumer, (void)target;
+  return (lw_fusible){.yes = false};
+}
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

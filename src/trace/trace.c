@@ -51,6 +51,7 @@ void lw_trace_add(lw_trace *t, const lw_decision *d) {
   copy.computation = keep(t, d->computation);
   copy.producer = keep(t, d->producer);
   copy.consumer = keep(t, d->consumer);
+  copy.text = keep(t, d->text);
   copy.flip = d->flip ? keep(t, d->flip) : "nothing: rule";
   lw_vec_push(&t->list, copy);
 }

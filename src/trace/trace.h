@@ -44,6 +44,9 @@ typedef struct lw_decision {
   int64_t bytes;    /* the edge's value */
   double threshold; /* the verdict is yes when saved_ns exceeds it */
   const char *flip; /* the smallest change that turns the verdict */
+  /* The strategy's own words ("" when none): why it refused, or the name of
+   * the fusion that it made. */
+  const char *text;
 } lw_decision;
 
 typedef struct lw_trace lw_trace;

@@ -191,11 +191,33 @@ lw_inst *gen_make_select_scatter(gen *g, lw_inst *a) {
 
 /* ---- dots ---- */
 
+/* m, k, l  x  k, l [, n]: the two last dims are contracted, so that k grows
+ * beyond one block. */
+static lw_inst *long_dot(gen *g, lw_inst *a) {
+  const lw_shape *s = a->shape;
+  int32_t r = s->rank, free = r - 2;
+  int64_t k = s->dims[r - 2], l = s->dims[r - 1];
+  int64_t most = g->o.max_elements / (k * l), n = 1 + gen_below(g, 9);
+  if (n > most) n = most < 1 ? 1 : most;
+  bool vec = gen_chance(g, 30);
+  int64_t rd[] = {k, l, n}, od[] = {0, 0};
+  if (free) od[0] = s->dims[0];
+  if (!vec) od[free] = n;
+  lw_inst *b = gen_value(g, gen_shape(g, s->type, vec ? 2 : 3, rd));
+  lw_inst *i =
+      gen_op2(g, LW_OP_DOT, gen_shape(g, s->type, free + !vec, od), a, b);
+  int64_t lc[] = {r - 2, r - 1}, rc[] = {0, 1};
+  lw_inst_set_i64s(i, LW_ATTR_LHS_CONTRACTING_DIMS, 2, lc);
+  lw_inst_set_i64s(i, LW_ATTR_RHS_CONTRACTING_DIMS, 2, rc);
+  return i;
+}
+
 lw_inst *gen_make_dot(gen *g, lw_inst *a) {
   const lw_shape *s = a->shape;
   if (s->rank < 1 || s->rank > 3 || s->type == LW_PRED ||
       s->type == LW_F8E8M0FNU || lw_prim_table[s->type].bits < 8)
     return NULL;
+  if (s->rank > 1 && s->elements && gen_chance(g, 30)) return long_dot(g, a);
   /* [b,] m, k  x  [b,] k, n */
   int32_t nb = s->rank == 3 ? 1 : 0;
   int64_t k = s->dims[s->rank - 1], n = 1 + gen_below(g, 20), rd[3], od[3];
@@ -220,6 +242,12 @@ lw_inst *gen_make_dot(gen *g, lw_inst *a) {
 }
 
 /* Batch first, features last; the kernel spatial, in, out. */
+static const lw_dim_labels *conv_labels(gen *g, int32_t n) {
+  static const int64_t spatial[] = {1, 2}, kernel[] = {0, 1};
+  lw_dim_labels l = {n, 0, n + 1, n, n + 1, 0, n + 1, spatial, kernel, spatial};
+  return lw_arena_memdup(g->m->arena, &l, sizeof l);
+}
+
 lw_inst *gen_make_convolution(gen *g, lw_inst *a) {
   const lw_shape *s = a->shape;
   lw_prim t = s->type;
@@ -227,7 +255,7 @@ lw_inst *gen_make_convolution(gen *g, lw_inst *a) {
               t == LW_S8 || t == LW_C64;
   if (!fits || s->rank < 3 || !s->elements || s->elements > 3000) return NULL;
   int32_t n = s->rank - 2;
-  int64_t in = s->dims[n + 1], spatial[2] = {1, 2}, kernel[2] = {0, 1};
+  int64_t in = s->dims[n + 1];
   int64_t groups = in % 2 == 0 && gen_chance(g, 25) ? 2 : 1;
   int64_t kd[GEN_MAX_RANK], od[GEN_MAX_RANK];
   lw_window_dim d[2];
@@ -247,8 +275,7 @@ lw_inst *gen_make_convolution(gen *g, lw_inst *a) {
   lw_inst *w = gen_value(g, gen_shape(g, t, s->rank, kd));
   lw_inst *i =
       gen_op2(g, LW_OP_CONVOLUTION, gen_shape(g, t, s->rank, od), a, w);
-  lw_dim_labels l = {n, 0, n + 1, n, n + 1, 0, n + 1, spatial, kernel, spatial};
-  lw_attr at = {.id = LW_ATTR_DIM_LABELS, .u.dim_labels = &l};
+  lw_attr at = {.id = LW_ATTR_DIM_LABELS, .u.dim_labels = conv_labels(g, n)};
   lw_inst_set_attr(i, &at);
   if (groups > 1) lw_inst_set_i64(i, LW_ATTR_FEATURE_GROUP_COUNT, groups);
   set_window(i, n, d);

@@ -239,11 +239,7 @@ void lw_store(lw_fn *f, lw_cgval v, LLVMValueRef p, int width,
     return;
   }
   if (mask && is_vector(mask)) mask = zip(f, mask, mask, width);
-  if (mask && !is_vector(mask) && width == 1) {
-    LLVMTypeRef t = LLVMVectorType(f->em->i1, 2);
-    (void)t;
-    mask = lw_splat(f, mask, 2);
-  }
+  if (mask && !is_vector(mask) && width == 1) mask = lw_splat(f, mask, 2);
   store_part(f, zip(f, v.re, v.im, width), p, part, mask);
 }
 

@@ -30,6 +30,8 @@ typedef struct {
   LLVMValueRef b, pos[LW_MAX_RANK], feature; /* of the chunk */
   LLVMValueRef lane_mask;
   lw_acc_slot total[MAX_UNROLL], part[MAX_UNROLL];
+  bool depthwise;      /* a lane's features are its own input feature */
+  LLVMValueRef packed; /* the kernel of the chunk's features, or NULL */
 } conv;
 
 static LLVMValueRef add(conv *c, LLVMValueRef a, LLVMValueRef b) {
@@ -142,6 +144,50 @@ static LLVMValueRef kernel_offset(conv *c, LLVMValueRef *win) {
   return at;
 }
 
+/* ---- the packed kernel: at [(position * input features + feature) * lanes],
+ * lanes = unroll * width, in the accumulator's type ---- */
+
+static LLVMValueRef packed_at(conv *c, LLVMValueRef at) {
+  return lw_at(c->d.f, c->packed, at, lw_prim_bytes(c->d.acc));
+}
+
+static lw_operand packed_kernel(conv *c, LLVMValueRef at) {
+  LLVMValueRef v = LLVMBuildLoad2(c->d.f->b, lw_dot_acc_type(&c->d, c->width),
+                                  packed_at(c, at), "");
+  LLVMSetAlignment(v, (unsigned)lw_prim_bytes(c->d.acc));
+  return (lw_operand){v, NULL};
+}
+
+/* Packs what the features from c->feature on read. */
+static void pack(conv *c) {
+  lw_fn *f = c->d.f;
+  LLVMValueRef win[LW_MAX_RANK], lin = lw_i64(f, 0);
+  lw_loop loops[LW_MAX_RANK];
+  int64_t step = c->ker_stride[c->dl->kernel_output_feature];
+  for (int32_t i = 0; i < c->dl->n_spatial; i++) {
+    loops[i] =
+        lw_loop_begin(f, lw_i64(f, 0), lw_i64(f, c->w->dims[i].size), 1, "pw");
+    win[i] = loops[i].iv;
+    lin = add(c, mul(c, lin, c->w->dims[i].size), win[i]);
+  }
+  lw_loop l = lw_loop_begin(f, lw_i64(f, 0), lw_i64(f, c->in_features), 1, "p");
+  LLVMValueRef from =
+      add(c, kernel_offset(c, win),
+          mul(c, l.iv, c->ker_stride[c->dl->kernel_input_feature]));
+  LLVMValueRef to = mul(c, add(c, mul(c, lin, c->in_features), l.iv),
+                        (int64_t)c->unroll * c->width);
+  for (int u = 0; u < c->unroll; u++) {
+    int64_t k = (int64_t)u * c->width;
+    lw_operand b = operand(c, 1, add(c, from, lw_i64(f, k * step)), c->width,
+                           step, c->lane_mask);
+    LLVMSetAlignment(
+        LLVMBuildStore(f->b, b.re, packed_at(c, add(c, to, lw_i64(f, k)))),
+        (unsigned)lw_prim_bytes(c->d.acc));
+  }
+  lw_loop_end(f, &l);
+  for (int32_t i = c->dl->n_spatial - 1; i >= 0; i--) lw_loop_end(f, &loops[i]);
+}
+
 /* ---- the chain ---- */
 
 /* The chain over input features [lo, hi) at one kernel position. */
@@ -155,15 +201,24 @@ static void features_loop(conv *c, LLVMValueRef in0, LLVMValueRef ker0,
   LLVMValueRef ker =
       add(c, ker0, mul(c, l.iv, c->ker_stride[c->dl->kernel_input_feature]));
   int64_t step = c->ker_stride[c->dl->kernel_output_feature];
+  if (c->packed)
+    ker = mul(c, add(c, ker0, l.iv), (int64_t)c->unroll * c->width);
   lw_operand a, b;
   if (c->lane_dim >= 0) {
     a = operand(c, 0, in, c->width, in_lane_stride, mask);
     b = splat(c, operand(c, 1, ker, 1, 0, NULL));
-  } else {
+  } else if (!c->depthwise) {
     a = splat(c, operand(c, 0, in, 1, 0, NULL));
   }
   for (int u = 0; u < c->unroll; u++) {
-    if (c->lane_dim < 0)
+    LLVMValueRef first = lw_i64(f, (int64_t)u * c->width);
+    if (c->depthwise) {
+      int64_t s = c->in_stride[c->dl->input_feature];
+      a = operand(c, 0, add(c, in, mul(c, first, s)), c->width, s, mask);
+    }
+    if (c->packed)
+      b = packed_kernel(c, add(c, ker, first));
+    else if (c->lane_dim < 0)
       b = operand(c, 1, add(c, ker, lw_i64(f, (int64_t)u * c->width * step)),
                   c->width, step, mask);
     lw_acc old = lw_acc_get(&c->d, &c->part[u]),
@@ -194,7 +249,8 @@ static void position(conv *c, LLVMValueRef *win, LLVMValueRef lin,
   int64_t stride;
   LLVMValueRef in = input_offset(c, win, b, &inside, &mask, &stride);
   in = add(c, in, mul(c, in_feature0, c->in_stride[c->dl->input_feature]));
-  LLVMValueRef ker = kernel_offset(c, win), block_size = lw_i64(f, BLOCK);
+  LLVMValueRef ker = c->packed ? k0 : kernel_offset(c, win);
+  LLVMValueRef block_size = lw_i64(f, BLOCK);
   LLVMValueRef end = add(c, k0, lw_i64(f, c->in_features - 1));
   LLVMValueRef b0 = LLVMBuildUDiv(f->b, k0, block_size, "");
   LLVMValueRef b1 =
@@ -275,7 +331,7 @@ static void chunk(conv *c) {
 /* [0, n) in chunks of width * unroll, then of width, then one masked. *at is
  * where the chunk's first index goes. */
 static void chunks(conv *c, LLVMValueRef base, int64_t n, LLVMValueRef *at,
-                   int max_unroll) {
+                   int max_unroll, void (*body)(conv *c)) {
   lw_fn *f = c->d.f;
   int64_t done = 0;
   for (int u = max_unroll; u >= 1; u = u > 1 ? 1 : 0) {
@@ -287,7 +343,7 @@ static void chunks(conv *c, LLVMValueRef base, int64_t n, LLVMValueRef *at,
       lw_loop l =
           lw_loop_begin(f, lw_i64(f, done), lw_i64(f, whole), step, "co");
       *at = add(c, base, l.iv);
-      chunk(c);
+      body(c);
       lw_loop_end(f, &l);
     }
     done = whole;
@@ -296,17 +352,7 @@ static void chunks(conv *c, LLVMValueRef base, int64_t n, LLVMValueRef *at,
   c->unroll = 1;
   c->lane_mask = lw_mask_first(f, n - done, c->width);
   *at = add(c, base, lw_i64(f, done));
-  chunk(c);
-}
-
-/* Features of one group at a time, so that a vector never spans two. */
-static void by_features(conv *c) {
-  lw_fn *f = c->d.f;
-  int64_t per = c->group_features;
-  if (c->batch_groups > 1) per = c->features / c->batch_groups;
-  lw_loop g = lw_loop_begin(f, lw_i64(f, 0), lw_i64(f, c->features), per, "cg");
-  chunks(c, g.iv, per, &c->feature, MAX_UNROLL);
-  lw_loop_end(f, &g);
+  body(c);
 }
 
 /* The lanes run along the result's last dim, whose role this is. */
@@ -323,6 +369,9 @@ static void choose_lanes(conv *c) {
     c->width = 1;
   } else if (c->lane_dim < 0) {
     n = c->batch_groups > 1 ? c->features / c->batch_groups : c->group_features;
+    c->depthwise = n == 1 && c->in_features == 1 && c->batch_groups == 1 &&
+                   c->features > 1;
+    if (c->depthwise) n = c->features;
   }
   while (c->width > 1 && c->width / 2 >= n) c->width /= 2;
 }
@@ -335,6 +384,10 @@ static LLVMValueRef *coordinate(conv *c, int64_t d) {
     if (c->dl->output_spatial[i] == d) return &c->pos[i];
   LW_ASSERT(false); /* every dim has a role */
   return NULL;
+}
+
+static bool features_last(const conv *c) {
+  return c->lane_dim < 0 && c->dl->output_feature == c->out->rank - 1;
 }
 
 /* One point: its leading dims are digits of p, the rest are loops, the last dim
@@ -353,11 +406,31 @@ static void point(conv *c, LLVMValueRef p) {
         lw_loop_begin(f, lw_i64(f, 0), lw_i64(f, c->out->dims[d]), 1, "pos");
     *coordinate(c, d) = loops[d].iv;
   }
-  if (c->lane_dim < 0 && c->dl->output_feature == last)
-    by_features(c);
+  if (features_last(c))
+    chunk(c);
   else
-    chunks(c, lw_i64(f, 0), c->out->dims[last], coordinate(c, last), 1);
+    chunks(c, lw_i64(f, 0), c->out->dims[last], coordinate(c, last), 1, chunk);
   for (int32_t d = last - 1; d >= tiled; d--) lw_loop_end(f, &loops[d]);
+}
+
+/* All points of the call for the features of one chunk: what they read of the
+ * kernel stays in the cache. */
+static void feature_points(conv *c) {
+  lw_fn *f = c->d.f;
+  if (c->packed) pack(c);
+  lw_loop l = lw_loop_begin(f, f->p0, f->p1, 1, "point");
+  point(c, l.iv);
+  lw_loop_end(f, &l);
+}
+
+/* Features of one group at a time, so that a vector never spans two. */
+static void by_features(conv *c) {
+  lw_fn *f = c->d.f;
+  int64_t per = c->depthwise ? c->features : c->group_features;
+  if (c->batch_groups > 1) per = c->features / c->batch_groups;
+  lw_loop g = lw_loop_begin(f, lw_i64(f, 0), lw_i64(f, c->features), per, "cg");
+  chunks(c, g.iv, per, &c->feature, MAX_UNROLL, feature_points);
+  lw_loop_end(f, &g);
 }
 
 static void setup(conv *c, const lw_inst *i) {
@@ -400,6 +473,12 @@ lw_status lw_emit_conv_stage(lw_fn *f, const lw_stage *s) {
   for (int u = 0; u < MAX_UNROLL; u++) {
     c.total[u] = lw_acc_slot_new(&c.d, c.width);
     c.part[u] = lw_acc_slot_new(&c.d, c.width);
+  }
+  if (features_last(&c)) {
+    if (c.width > 1 && lw_conv_packs(s->inst))
+      c.packed = lw_at(f, f->scratch, lw_i64(f, s->work_offset), 1);
+    by_features(&c);
+    return f->error;
   }
   lw_loop l = lw_loop_begin(f, f->p0, f->p1, 1, "point");
   point(&c, l.iv);

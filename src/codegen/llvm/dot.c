@@ -73,8 +73,11 @@ static lw_acc acc_zero(lw_dot *d, int width) {
 LLVMValueRef lw_dot_madd(lw_dot *d, LLVMValueRef a, LLVMValueRef b,
                          LLVMValueRef s) {
   lw_fn *f = d->f;
-  if (!acc_is_float(d))
-    return LLVMBuildAdd(f->b, LLVMBuildMul(f->b, a, b, ""), s, "");
+  if (!acc_is_float(d)) {
+    LLVMValueRef v = d->acc == LW_PRED ? LLVMBuildAnd(f->b, a, b, "")
+                                       : LLVMBuildMul(f->b, a, b, "");
+    return lw_dot_plus(d, v, s);
+  }
   if (f->g.fault == LW_FAULT_DOT_PRODUCT)
     return LLVMBuildFAdd(f->b, LLVMBuildFMul(f->b, a, b, ""), s, "");
   LLVMTypeRef t = LLVMTypeOf(s);
@@ -82,8 +85,9 @@ LLVMValueRef lw_dot_madd(lw_dot *d, LLVMValueRef a, LLVMValueRef b,
 }
 
 LLVMValueRef lw_dot_plus(lw_dot *d, LLVMValueRef a, LLVMValueRef b) {
-  return acc_is_float(d) ? LLVMBuildFAdd(d->f->b, a, b, "")
-                         : LLVMBuildAdd(d->f->b, a, b, "");
+  if (acc_is_float(d)) return LLVMBuildFAdd(d->f->b, a, b, "");
+  return d->acc == LW_PRED ? LLVMBuildOr(d->f->b, a, b, "")
+                           : LLVMBuildAdd(d->f->b, a, b, "");
 }
 
 lw_acc lw_acc_madd(lw_dot *d, lw_operand a, lw_operand b, lw_acc s) {

@@ -202,13 +202,16 @@ lw_ev lw_emit_value(lw_fn *f, lw_value v, const lw_expr *const *idx);
  * lanes. */
 lw_ev lw_emit_where(lw_fn *f, lw_value v, const lw_expr *const *idx, int32_t n,
                     const lw_cond *conds, LLVMValueRef *where);
+
+/* ---- lanes.c ---- */
 /* The elementwise operation of inst on values of its operands. */
 lw_cgval lw_emit_elem(lw_fn *f, const lw_inst *inst, const lw_cgval *ops,
                       int width);
 /* A scalar computation (reducer, comparator, map body) inlined on lanes:
  * args in parameter order, results in leaf order. */
-void lw_emit_comp(lw_fn *f, const lw_comp *c, int32_t n_args,
-                  const lw_cgval *args, int width, lw_cgval *results);
+void lw_emit_comp(lw_fn *f, const lw_comp *c, const lw_cgval *args, int width,
+                  lw_cgval *results);
+lw_cgval lw_cg_const(lw_fn *f, const lw_literal *scalar, int width);
 lw_cgval lw_cg_splat(lw_fn *f, lw_cgval v, int width);
 lw_cgval lw_cg_select(lw_fn *f, LLVMValueRef mask, lw_cgval a, lw_cgval b);
 /* Both parts in the form a slot or a phi wants: narrow floats stay WIDE, the

@@ -15,10 +15,9 @@ void lw_store_result(lw_fn *f, const lw_stage *s, int32_t result, lw_ev v,
       lw_store_at(f, v, lw_buffer(f, s->copies[c].buffer), lin);
 }
 
-/* All values first, then all stores: an output may be written over a parameter
- * that another stage of the group reads at the same element. */
 /* All values first, then the stores: an output may lie in the buffer of a
- * parameter that a later stage of the group reads at the same element. */
+ * parameter that a later stage of the group reads at the same element
+ * (docs/decisions/0008). */
 static void map_body(lw_fn *f, void *ctx, const lw_expr *g) {
   const group *gr = ctx;
   lw_ev *x = LW_NEW_ARRAY(f->arena, lw_ev, gr->n);

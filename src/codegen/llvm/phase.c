@@ -51,10 +51,11 @@ static lw_status emit_stage(lw_fn *f, int32_t n) {
 }
 
 /* One group of stages goes over all the call's points at once; several go tile
- * by tile. So does a dot by itself: its scratch is its own, and what it packs
- * is packed once a call, not once a tile. */
+ * by tile. So does a dot or convolution by itself: its scratch is its own, and
+ * what it packs is packed once a call, not once a tile. */
 static bool one_pass(const lw_kernel *k, const lw_phase *p) {
-  if (p->n_stages == 1 && k->stages[p->first_stage].kind == LW_STAGE_DOT)
+  lw_stage_kind kind = k->stages[p->first_stage].kind;
+  if (p->n_stages == 1 && (kind == LW_STAGE_DOT || kind == LW_STAGE_CONV))
     return true;
   return p->thread_scratch_bytes == 0 &&
          k->stages[p->first_stage].group == p->n_stages;

@@ -103,7 +103,7 @@ static void apply(lw_fn *f, const red *r, const lw_cgval *a, const lw_cgval *b,
     args[j] = a[j];
     args[r->n + j] = b[j];
   }
-  lw_emit_comp(f, r->f, 2 * r->n, args, width, out);
+  lw_emit_comp(f, r->f, args, width, out);
 }
 
 static lw_cgval apply1(lw_fn *f, const red *r, lw_cgval a, lw_cgval b,
@@ -113,8 +113,7 @@ static lw_cgval apply1(lw_fn *f, const red *r, lw_cgval a, lw_cgval b,
   return out[0];
 }
 
-static lw_status setup(lw_fn *f, const lw_stage *s, red *r) {
-  (void)f;
+static lw_status setup(const lw_stage *s, red *r) {
   memset(r, 0, sizeof *r);
   r->s = s;
   r->i = s->inst;
@@ -400,15 +399,14 @@ static lw_cgval row_block(lw_fn *f, const red *r, const accs *lanes,
   return halve(f, r, lw_slot_get(f, &all));
 }
 
-static bool heavy(lw_fn *f, const lw_inst *i, lw_value v, int depth) {
-  (void)i;
+static bool heavy(lw_fn *f, lw_value v, int depth) {
   const lw_place *p = lw_kernel_place(f->k, v.inst);
   if (p->kind != LW_PLACE_INLINE || lw_value_shape(v)->elements <= 1)
     return false;
   if (depth > 6 || (lw_opcode_table[v.inst->opcode].flags & LW_OPF_TRANS))
     return true;
   for (int32_t j = 0; j < v.inst->n_operands; j++)
-    if (heavy(f, i, lw_value_operand(v.inst, j), depth + 1)) return true;
+    if (heavy(f, lw_value_operand(v.inst, j), depth + 1)) return true;
   return false;
 }
 
@@ -460,7 +458,7 @@ static lw_status row_reduce(lw_fn *f, red *r) {
   r->lanes = pow2_above(r->fold.run);
   int w = lw_stage_width(f, r->s);
   r->in_memory = r->neutral && t != LW_PRED && r->lanes == LW_FOLD_LANES &&
-                 heavy(f, r->i, lw_value_operand(r->i, 0), 0) && w < 64;
+                 heavy(f, lw_value_operand(r->i, 0), 0) && w < 64;
   accs lanes, acc;
   f->width = 1;
   accs_new(f, r, &lanes, r->lanes);
@@ -617,7 +615,7 @@ static void init_element(lw_fn *f, void *ctx, const lw_expr *g) {
 
 lw_status lw_emit_reduce_stage(lw_fn *f, const lw_stage *s) {
   red *r = LW_NEW(f->arena, red);
-  LW_TRY(setup(f, s, r));
+  LW_TRY(setup(s, r));
   if (r->fold.n == 0) {
     f->width = lw_domain_width(f, s);
     lw_domain_loop(f, s->domain->elements, s->inner, init_element, r);

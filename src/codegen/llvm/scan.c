@@ -18,7 +18,7 @@ typedef struct {
 
 static lw_cgval apply(lw_fn *f, const scan *s, lw_cgval a, lw_cgval b) {
   lw_cgval args[2] = {a, b}, y[1];
-  lw_emit_comp(f, s->f, 2, args, f->width, y);
+  lw_emit_comp(f, s->f, args, f->width, y);
   return y[0];
 }
 

@@ -113,8 +113,8 @@ static void combine(scatter *c, LLVMValueRef whole_at, LLVMValueRef update_at,
     lw_value v = lw_value_operand(c->s->inst, c->n + 1 + k);
     args[c->n + k] = element(f, v, update_at, width, mask);
   }
-  lw_emit_comp(f, lw_inst_comp(c->s->inst, LW_ATTR_TO_APPLY), 2 * c->n, args,
-               width, results);
+  lw_emit_comp(f, lw_inst_comp(c->s->inst, LW_ATTR_TO_APPLY), args, width,
+               results);
   for (int32_t k = 0; k < c->n; k++) {
     lw_prim t = c->s->shapes[k]->type;
     lw_store(f, results[k], lw_at(f, c->base[k], whole_at, lw_prim_bytes(t)),
@@ -228,7 +228,7 @@ static void candidate(chooser *c, LLVMValueRef at) {
   lw_fn *f = c->f;
   lw_cgval x = element(f, lw_value_operand(c->inst, 0), at, 1, NULL), keep;
   lw_cgval args[2] = {lw_slot_get(f, &c->current), x};
-  lw_emit_comp(f, lw_inst_comp(c->inst, LW_ATTR_SELECT), 2, args, 1, &keep);
+  lw_emit_comp(f, lw_inst_comp(c->inst, LW_ATTR_SELECT), args, 1, &keep);
   LLVMValueRef old = LLVMBuildLoad2(f->b, f->em->i64, c->chosen, "");
   LLVMValueRef any = LLVMBuildICmp(f->b, LLVMIntSGE, old, lw_i64(f, 0), "");
   LLVMValueRef stay = LLVMBuildAnd(f->b, any, keep.re, "");
@@ -305,7 +305,7 @@ lw_status lw_emit_select_scatter_stage(lw_fn *f, const lw_stage *s) {
                         element(f, lw_value_operand(s->inst, 1), l.iv, 1,
                                 NULL)},
              r;
-    lw_emit_comp(f, lw_inst_comp(s->inst, LW_ATTR_SCATTER), 2, args, 1, &r);
+    lw_emit_comp(f, lw_inst_comp(s->inst, LW_ATTR_SCATTER), args, 1, &r);
     lw_store(f, r, p, 1, NULL);
     lw_if_end(f, &any);
     lw_loop_end(f, &l);

@@ -115,8 +115,7 @@ static void sort_less(void *ctx, LLVMValueRef a, LLVMValueRef b,
     args[2 * k] = lw_load(c->f, t, line_at(c, c->in[k], k, a), 1, NULL);
     args[2 * k + 1] = lw_load(c->f, t, line_at(c, c->in[k], k, b), 1, NULL);
   }
-  lw_emit_comp(c->f, lw_inst_comp(c->s->inst, LW_ATTR_TO_APPLY),
-               2 * c->s->n_results, args, 1, &r);
+  lw_emit_comp(c->f, lw_inst_comp(c->s->inst, LW_ATTR_TO_APPLY), args, 1, &r);
   *out = r.re;
 }
 

@@ -152,7 +152,6 @@ static LLVMValueRef atom_code(lw_fn *f, const lw_atom *a, bool vec, bool wide,
                               int level) {
   LLVMTypeRef et = wide ? f->em->i64 : f->em->i32;
   int w = vec ? f->width : 1;
-  LLVMTypeRef t = lw_vec_type(et, w);
   if (a->kind == LW_ATOM_VAR) {
     lw_seek(f, level);
     LLVMValueRef base = f->vars[a->var].base;
@@ -174,7 +173,6 @@ static LLVMValueRef atom_code(lw_fn *f, const lw_atom *a, bool vec, bool wide,
   LLVMValueRef x = clamped(f, a, v);
   if (!wide) x = LLVMBuildTrunc(f->b, x, lw_vec_type(et, v.vec ? w : 1), "");
   if (vec && !v.vec) x = lw_splat(f, x, w);
-  (void)t;
   return x;
 }
 
@@ -331,187 +329,6 @@ static lw_mask narrowed(lw_fn *f, const joined *j) {
   return m;
 }
 
-/* ---- registers ---- */
-
-lw_cgval lw_cg_splat(lw_fn *f, lw_cgval v, int width) {
-  v.re = lw_splat(f, v.re, width);
-  if (v.im) v.im = lw_splat(f, v.im, width);
-  return v;
-}
-
-lw_cgval lw_cg_as(lw_fn *f, lw_cgval v, lw_rep rep) {
-  return rep == LW_REP_WIDE ? lw_mathgen_widen(&f->g, v)
-                            : lw_mathgen_narrow(&f->g, v);
-}
-
-lw_cgval lw_cg_select(lw_fn *f, LLVMValueRef c, lw_cgval a, lw_cgval b) {
-  if (a.rep != b.rep) {
-    a = lw_mathgen_narrow(&f->g, a);
-    b = lw_mathgen_narrow(&f->g, b);
-  }
-  a.re = LLVMBuildSelect(f->b, c, a.re, b.re, "");
-  if (a.im) a.im = LLVMBuildSelect(f->b, c, a.im, b.im, "");
-  return a;
-}
-
-static bool is_narrow(lw_prim t) {
-  return lw_prim_is_float(t) && lw_prim_bytes(t) < 4;
-}
-
-LLVMTypeRef lw_cg_type(lw_fn *f, lw_prim t, lw_rep rep, int width) {
-  int old = lw_width(f, width);
-  LLVMTypeRef x = lw_mathgen_reg_type(&f->g, lw_prim_part(t), rep);
-  lw_width(f, old);
-  return x;
-}
-
-lw_slot lw_slot_new(lw_fn *f, lw_prim t, int width) {
-  lw_slot s = {.type = t, .width = width};
-  s.rep = is_narrow(t) ? LW_REP_WIDE : LW_REP_BITS;
-  LLVMTypeRef rt = lw_cg_type(f, t, s.rep, width);
-  s.re = lw_local(f, rt, "acc");
-  if (lw_prim_is_complex(t)) s.im = lw_local(f, rt, "acc.im");
-  return s;
-}
-
-void lw_slot_set(lw_fn *f, const lw_slot *s, lw_cgval v) {
-  int old = lw_width(f, s->width);
-  v = lw_cg_as(f, v, s->rep);
-  lw_width(f, old);
-  LLVMBuildStore(f->b, v.re, s->re);
-  if (s->im) LLVMBuildStore(f->b, v.im, s->im);
-}
-
-lw_cgval lw_slot_get(lw_fn *f, const lw_slot *s) {
-  LLVMTypeRef t = lw_cg_type(f, s->type, s->rep, s->width);
-  lw_cgval v = {.type = s->type, .rep = s->rep};
-  v.re = LLVMBuildLoad2(f->b, t, s->re, "");
-  if (s->im) v.im = LLVMBuildLoad2(f->b, t, s->im, "");
-  return v;
-}
-
-/* ---- elementwise ---- */
-
-static lw_elem_op elem_op(lw_fn *f, const lw_inst *i, const lw_cgval *ops) {
-  lw_prim t[3] = {LW_PRIM_INVALID, LW_PRIM_INVALID, LW_PRIM_INVALID};
-  for (int32_t j = 0; j < i->n_operands && j < 3; j++) t[j] = ops[j].type;
-  lw_elem_op op = lw_elem_make(i->opcode, t[0], t[1], t[2], i->shape->type);
-  op.dir = (lw_cmp_dir)lw_inst_i64(i, LW_ATTR_DIRECTION, 0);
-  op.total_order =
-      lw_inst_i64(i, LW_ATTR_COMPARE_TYPE, LW_CT_NONE) == LW_CT_TOTALORDER;
-  op.exponent_bits = (int)lw_inst_i64(i, LW_ATTR_EXPONENT_BITS, 0);
-  op.mantissa_bits = (int)lw_inst_i64(i, LW_ATTR_MANTISSA_BITS, 0);
-  op.flush_denormals = f->flush;
-  op.canonical_nan = f->canonical;
-  return op;
-}
-
-lw_cgval lw_emit_elem(lw_fn *f, const lw_inst *i, const lw_cgval *ops,
-                      int width) {
-  lw_elem_op op = elem_op(f, i, ops);
-  lw_elem_fn fn;
-  lw_status s = lw_elem_resolve(&op, &fn);
-  int old = lw_width(f, width);
-  f->g.masked = f->mask.v != NULL;
-  lw_cgval none = {0}, r;
-  if (s) {
-    lw_fn_fail(f, lw_status_annotate(s, "%s", i->name));
-    lw_rep rep = is_narrow(i->shape->type) ? LW_REP_WIDE : LW_REP_BITS;
-    LLVMTypeRef t = lw_cg_type(f, i->shape->type, rep, width);
-    r = (lw_cgval){LLVMGetUndef(t), LLVMGetUndef(t), i->shape->type, rep};
-    if (!lw_prim_is_complex(i->shape->type)) r.im = NULL;
-  } else {
-    r = lw_mathgen_elem(&f->g, &op, ops[0], i->n_operands > 1 ? ops[1] : none,
-                        i->n_operands > 2 ? ops[2] : none);
-  }
-  lw_width(f, old);
-  return r;
-}
-
-/* ---- scalar computations on lanes ---- */
-
-typedef struct {
-  const lw_cgval *args; /* leaves of the parameters */
-  int width;
-  lw_map done; /* inst -> lw_cgval* per leaf */
-} comp_run;
-
-static const lw_cgval *comp_value(lw_fn *f, comp_run *r, lw_value v);
-
-static lw_cgval scalar_const(lw_fn *f, const lw_literal *l, int width) {
-  int old = lw_width(f, width);
-  lw_cgval v = lw_mathgen_const(&f->g, l->shape->type, l->data);
-  lw_width(f, old);
-  return v;
-}
-
-static void comp_inst(lw_fn *f, comp_run *r, const lw_inst *i, lw_cgval *out) {
-  lw_cgval ops[3] = {{0}};
-  if (i->opcode == LW_OP_PARAMETER) {
-    const lw_comp *c = i->parent;
-    int32_t first = 0;
-    for (int64_t p = 0; p < lw_inst_param_number(i); p++)
-      first += (int32_t)lw_shape_leaf_count(c->params.data[p]->shape);
-    int32_t n = (int32_t)lw_shape_leaf_count(i->shape);
-    for (int32_t l = 0; l < n; l++) out[l] = r->args[first + l];
-  } else if (i->opcode == LW_OP_CONSTANT) {
-    out[0] = scalar_const(f, lw_inst_literal(i), r->width);
-  } else if (lw_opcode_is_elementwise(i->opcode)) {
-    for (int32_t j = 0; j < i->n_operands && j < 3; j++)
-      ops[j] = *comp_value(f, r, lw_value_operand(i, j));
-    out[0] = lw_emit_elem(f, i, ops, r->width);
-  } else if (i->opcode == LW_OP_BROADCAST || i->opcode == LW_OP_RESHAPE ||
-             i->opcode == LW_OP_BITCAST || i->opcode == LW_OP_COPY ||
-             i->opcode == LW_OP_TRANSPOSE) {
-    out[0] = *comp_value(f, r, lw_value_operand(i, 0));
-  } else if (i->opcode == LW_OP_CALL || i->opcode == LW_OP_FUSION ||
-             i->opcode == LW_OP_MAP) {
-    const lw_comp *c = lw_inst_called(i, 0);
-    int32_t n = 0;
-    for (int32_t j = 0; j < i->n_operands; j++)
-      n += (int32_t)lw_shape_leaf_count(lw_inst_operand(i, j)->shape);
-    lw_cgval *args = LW_NEW_ARRAY(f->arena, lw_cgval, n + 1);
-    n = 0;
-    for (int32_t j = 0; j < i->n_operands; j++)
-      for (int64_t l = 0; l < lw_shape_leaf_count(lw_inst_operand(i, j)->shape);
-           l++)
-        args[n++] =
-            *comp_value(f, r, lw_value_of(lw_inst_operand(i, j), (int32_t)l));
-    lw_emit_comp(f, c, n, args, r->width, out);
-  } else {
-    lw_fn_fail(f, lw_error(LW_UNIMPLEMENTED,
-                           "%s: no code for %s in a scalar computation",
-                           i->name, lw_opcode_name(i->opcode)));
-    for (int64_t l = 0; l < lw_shape_leaf_count(i->shape); l++) {
-      lw_prim t = lw_shape_leaf(i->shape, l)->type;
-      LLVMTypeRef x = lw_cg_type(f, t, LW_REP_BITS, r->width);
-      out[l] = (lw_cgval){.re = LLVMGetUndef(x), .type = t};
-      if (lw_prim_is_complex(t)) out[l].im = LLVMGetUndef(x);
-    }
-  }
-}
-
-static const lw_cgval *comp_value(lw_fn *f, comp_run *r, lw_value v) {
-  lw_cgval *out = lw_map_ptr(&r->done, v.inst);
-  if (!out) {
-    out = LW_NEW_ARRAY(f->arena, lw_cgval,
-                       lw_shape_leaf_count(v.inst->shape) + 1);
-    comp_inst(f, r, v.inst, out);
-    lw_map_set_ptr(&r->done, v.inst, out);
-  }
-  return &out[v.leaf];
-}
-
-void lw_emit_comp(lw_fn *f, const lw_comp *c, int32_t n_args,
-                  const lw_cgval *args, int width, lw_cgval *results) {
-  comp_run r = {.args = args, .width = width};
-  (void)n_args;
-  int32_t n = (int32_t)lw_shape_leaf_count(c->root->shape);
-  for (int32_t l = 0; l < n; l++)
-    results[l] = *comp_value(f, &r, lw_value_of(c->root, l));
-  lw_map_free(&r.done);
-}
-
 /* ---- instructions ---- */
 
 static lw_ev splatted(lw_fn *f, lw_ev v) {
@@ -616,83 +433,92 @@ static lw_ev emit_iota(lw_fn *f, const lw_inst *i, const lw_expr *const *idx,
   return (lw_ev){v, vec, level};
 }
 
-/* bitcast-convert between widths: one element from several, or a part. */
-static lw_ev emit_resized(lw_fn *f, const lw_inst *i, const lw_expr *const *idx,
-                          int level) {
+/* ---- bitcast-convert between widths ---- */
+
+static LLVMTypeRef int_type(lw_fn *f, int bits, int width) {
+  return lw_vec_type(LLVMIntTypeInContext(f->em->ctx, (unsigned)bits), width);
+}
+
+/* The bits of v as integers of so many bits; sub-byte types fill a byte. */
+static LLVMValueRef as_bits(lw_fn *f, lw_cgval v, int bits, int width) {
+  LLVMTypeRef t = int_type(f, bits, width);
+  LLVMValueRef x = lw_mathgen_to_mem(&f->g, v).re;
+  if (LLVMTypeOf(x) == t) return x;
+  return LLVMTypeOf(x) == int_type(f, 8, width)
+             ? LLVMBuildTrunc(f->b, x, t, "")
+             : LLVMBuildBitCast(f->b, x, t, "");
+}
+
+static lw_cgval of_bits(lw_fn *f, LLVMValueRef x, lw_prim t) {
+  LLVMTypeRef mem = lw_mathgen_mem_type(&f->g, t);
+  if (LLVMTypeOf(x) != mem && lw_prim_table[t].bits >= 8)
+    x = LLVMBuildBitCast(f->b, x, mem, "");
+  else if (LLVMTypeOf(x) != mem)
+    x = LLVMBuildIntCast2(f->b, x, mem, lw_prim_is_signed(t), "");
+  return lw_mathgen_from_mem(&f->g, t, x, NULL);
+}
+
+/* One element from several: the operand's last dim, little end first. */
+static lw_ev emit_joined(lw_fn *f, const lw_inst *i, const lw_expr *const *idx,
+                         int level) {
   lw_value src = lw_value_operand(i, 0);
-  const lw_shape *s = lw_value_shape(src), *o = i->shape;
-  int from = lw_prim_table[s->type].bits, to = lw_prim_table[o->type].bits;
-  const lw_expr *at[LW_MAX_RANK + 1];
-  for (int32_t d = 0; d < s->rank && d < o->rank; d++) at[d] = idx[d];
-  lw_ev parts[64];
-  int n = from < to ? to / from : 1;
+  const lw_shape *s = lw_value_shape(src);
+  int from = lw_prim_table[s->type].bits,
+      to = lw_prim_table[i->shape->type].bits;
+  const lw_expr *at[LW_MAX_RANK];
+  lw_ev parts[64]; /* 128 bits from pairs: the most there is */
   bool vec = false;
-  for (int p = 0; p < n; p++) {
-    if (from < to) at[s->rank - 1] = lw_ex_const(f->ix, p);
+  for (int32_t d = 0; d < i->shape->rank; d++) at[d] = idx[d];
+  for (int p = 0; p < to / from; p++) {
+    at[s->rank - 1] = lw_ex_const(f->ix, p);
     parts[p] = value_at(f, src, at);
     vec |= parts[p].vec;
     level = deepest(level, parts[p]);
   }
-  bool part_vec = from > to && lw_expr_is_vec(f, idx[o->rank - 1]);
-  vec |= part_vec;
-  LLVMValueRef k = NULL;
-  if (from > to) {
-    k = expr_code(f, idx[o->rank - 1], part_vec, true);
-    int kl = lw_expr_level(f, idx[o->rank - 1]);
-    if (kl > level) level = kl;
-  }
   if (vec) level = f->n_levels - 1;
   lw_seek(f, level);
   int w = vec ? f->width : 1, old = lw_width(f, w);
-  if (from > to && vec && !part_vec) k = lw_splat(f, k, w);
-  int big = from > to ? from : to;
-  LLVMTypeRef bt =
-      lw_vec_type(LLVMIntTypeInContext(f->em->ctx, (unsigned)big), w);
-  LLVMTypeRef ft =
-      lw_vec_type(LLVMIntTypeInContext(f->em->ctx, (unsigned)from), w);
   LLVMValueRef all = NULL;
-  for (int p = 0; p < n; p++) {
+  for (int p = 0; p < to / from; p++) {
     lw_ev x = vec ? splatted(f, parts[p]) : parts[p];
-    lw_cgval m = lw_mathgen_to_mem(&f->g, x.v);
-    LLVMValueRef bits = m.re;
-    if (LLVMTypeOf(bits) != ft) {
-      LLVMTypeRef et = lw_vec_type(f->em->i8, w);
-      bits = LLVMTypeOf(bits) == et ? LLVMBuildTrunc(f->b, bits, ft, "")
-                                    : LLVMBuildBitCast(f->b, bits, ft, "");
-    }
-    if (from < to) bits = LLVMBuildZExt(f->b, bits, bt, "");
-    if (p)
-      bits = LLVMBuildShl(
-          f->b, bits,
-          lw_splat(f,
-                   LLVMConstInt(LLVMIntTypeInContext(f->em->ctx, (unsigned)big),
-                                (unsigned)(p * from), 0),
-                   w),
-          "");
+    LLVMValueRef bits =
+        LLVMBuildZExt(f->b, as_bits(f, x.v, from, w), int_type(f, to, w), "");
+    LLVMValueRef by = LLVMConstInt(int_type(f, to, 1), (unsigned)(p * from), 0);
+    if (p) bits = LLVMBuildShl(f->b, bits, lw_splat(f, by, w), "");
     all = all ? LLVMBuildOr(f->b, all, bits, "") : bits;
   }
-  LLVMTypeRef tt =
-      lw_vec_type(LLVMIntTypeInContext(f->em->ctx, (unsigned)to), w);
-  if (from > to) {
-    LLVMTypeRef kt = lw_vec_type(f->em->i64, w);
-    k = LLVMBuildMul(f->b, k, lw_splat(f, lw_i64(f, to), w), "");
-    (void)kt;
-    k = LLVMBuildIntCast2(f->b, k, bt, 0, "");
-    all = LLVMBuildTrunc(f->b, LLVMBuildLShr(f->b, all, k, ""), tt, "");
-  }
-  LLVMTypeRef mt = lw_mathgen_mem_type(&f->g, o->type);
-  if (LLVMTypeOf(all) != mt) {
-    bool ints = to < 8;
-    if (ints)
-      all = lw_prim_is_signed(o->type) ? LLVMBuildSExt(f->b, all, mt, "")
-                                       : LLVMBuildZExt(f->b, all, mt, "");
-    else
-      all = LLVMBuildBitCast(f->b, all, mt, "");
-  }
-  lw_ev r = {lw_mathgen_from_mem(&f->g, o->type, all, NULL), vec, level};
+  lw_ev r = {of_bits(f, all, i->shape->type), vec, level};
   lw_width(f, old);
   return r;
 }
+
+/* A part of an element: the result's last dim says which. */
+static lw_ev emit_part(lw_fn *f, const lw_inst *i, const lw_expr *const *idx,
+                       int level) {
+  lw_value src = lw_value_operand(i, 0);
+  int from = lw_prim_table[lw_value_shape(src)->type].bits,
+      to = lw_prim_table[i->shape->type].bits;
+  const lw_expr *which = idx[i->shape->rank - 1];
+  lw_ev x = value_at(f, src, idx);
+  bool which_vec = lw_expr_is_vec(f, which), vec = x.vec || which_vec;
+  LLVMValueRef k = expr_code(f, which, which_vec, true);
+  level = deepest(level, x);
+  if (lw_expr_level(f, which) > level) level = lw_expr_level(f, which);
+  if (vec) level = f->n_levels - 1;
+  lw_seek(f, level);
+  int w = vec ? f->width : 1, old = lw_width(f, w);
+  if (vec && !which_vec) k = lw_splat(f, k, w);
+  if (vec) x = splatted(f, x);
+  k = LLVMBuildIntCast2(f->b, lw_mul_const(f, k, to), int_type(f, from, w), 0,
+                        "");
+  LLVMValueRef bits = LLVMBuildLShr(f->b, as_bits(f, x.v, from, w), k, "");
+  bits = LLVMBuildTrunc(f->b, bits, int_type(f, to, w), "");
+  lw_ev r = {of_bits(f, bits, i->shape->type), vec, level};
+  lw_width(f, old);
+  return r;
+}
+
+/* ---- the other instructions ---- */
 
 static lw_ev emit_lanes(lw_fn *f, const lw_inst *i, const lw_expr *const *idx,
                         int level) {
@@ -716,7 +542,7 @@ static lw_ev emit_lanes(lw_fn *f, const lw_inst *i, const lw_expr *const *idx,
     args[j] = vec ? splatted(f, ops[j]).v : ops[j].v;
   int w = vec ? f->width : 1;
   if (i->opcode == LW_OP_MAP)
-    lw_emit_comp(f, lw_inst_comp(i, LW_ATTR_TO_APPLY), n, args, w, out);
+    lw_emit_comp(f, lw_inst_comp(i, LW_ATTR_TO_APPLY), args, w, out);
   else
     out[0] = lw_emit_elem(f, i, args, w);
   return (lw_ev){out[0], vec, level};
@@ -766,7 +592,7 @@ static lw_ev compute(lw_fn *f, const lw_inst *i, const lw_expr *const *idx,
   switch ((int)i->opcode) {
     case LW_OP_CONSTANT:
       lw_seek(f, 0);
-      return (lw_ev){scalar_const(f, lw_inst_literal(i), 1), false, 0};
+      return (lw_ev){lw_cg_const(f, lw_inst_literal(i), 1), false, 0};
     case LW_OP_IOTA:
       return emit_iota(f, i, idx, level);
     case LW_OP_CONCATENATE:
@@ -783,8 +609,10 @@ static lw_ev compute(lw_fn *f, const lw_inst *i, const lw_expr *const *idx,
     case LW_OP_GET_DIMENSION_SIZE:
       return emit_dimension_size(f, i);
     case LW_OP_BITCAST_CONVERT:
-      if (i->shape->rank != lw_inst_operand(i, 0)->shape->rank)
-        return emit_resized(f, i, idx, level);
+      if (i->shape->rank < lw_inst_operand(i, 0)->shape->rank)
+        return emit_joined(f, i, idx, level);
+      if (i->shape->rank > lw_inst_operand(i, 0)->shape->rank)
+        return emit_part(f, i, idx, level);
       return emit_lanes(f, i, idx, level);
     case LW_OP_BROADCAST:
     case LW_OP_RESHAPE:

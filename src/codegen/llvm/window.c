@@ -83,12 +83,12 @@ static void take(lw_fn *f, const win *w, const lw_expr *const *at,
   }
   if (w->neutral) {
     args[1] = chosen(f, where, args[1], neutral_value(f, w));
-    lw_emit_comp(f, w->f, 2, args, f->width, y);
+    lw_emit_comp(f, w->f, args, f->width, y);
     lw_slot_set(f, &w->acc[0], y[0]);
     return;
   }
   LLVMTypeRef mt = lw_vec_type(f->em->i1, f->width);
-  lw_emit_comp(f, w->f, 2 * w->n, args, f->width, y);
+  lw_emit_comp(f, w->f, args, f->width, y);
   LLVMValueRef begun = LLVMBuildLoad2(f->b, mt, w->begun, "");
   for (int32_t j = 0; j < w->n; j++) {
     lw_cgval v = chosen(f, begun, y[j], args[w->n + j]);
@@ -146,7 +146,7 @@ static void window_element(lw_fn *f, void *ctx, const lw_expr *g) {
     args[j] = f->width > 1 ? lw_cg_splat(f, v.v, f->width) : v.v;
     args[w->n + j] = lw_slot_get(f, &w->acc[j]);
   }
-  lw_emit_comp(f, w->f, 2 * w->n, args, f->width, y);
+  lw_emit_comp(f, w->f, args, f->width, y);
   LLVMValueRef begun = NULL;
   if (!w->neutral)
     begun =

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Random modules on XLA:CPU: Lawson's results are its results, within stated bounds.
+
+  property_xla.py RUN_TOOL [--from=SEED] [--count=N] [--need=N] [-v]
+
+RUN_TOOL (tests/gen) writes modules with inputs and native results; XLA compiles the same texts and the outputs are
+compared, element by element:
+  integers, pred     equal
+  floats, complex    within BOUND ulp of the larger of the two at the type's precision, or of the output's scale
+NaN equals NaN. Masked and counted, because the two differ there on purpose (docs/numerics.md) or because the program
+makes a rounding large:
+  subnormals         the module agrees once Lawson flushes them too, as XLA:CPU always does
+  complex specials   elements with a NaN or an infinity on one side: Lawson's complex functions are those of C's annex G
+  branch cuts        imaginary parts that differ by 2 pi: the sign of a zero chose the side
+  float bits         integer outputs of a module that reads a float's bits as an integer
+  ill-conditioned    outputs that move out of bounds on XLA itself when its inputs change by one ulp (a comparison, a
+                     floor or a cancellation on the way)
+Modules that XLA refuses are counted by its words. Exit 1 when one is out of bounds
+or fewer than --need were compared; 77 when jaxlib is missing.
+"""
+import collections
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+try:
+    import jax
+    import ml_dtypes
+    import numpy as np
+    from jaxlib import _hlo, xla_client
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+
+BOUND = 256  # ulp, over up to 24 steps with library functions
+NARROW = {"bf16": "bfloat16", "f8e5m2": "float8_e5m2", "f8e4m3fn": "float8_e4m3fn"}
+NAMES = {"BF16": "bfloat16", "PRED": "bool", "F8E5M2": "float8_e5m2", "F8E4M3FN": "float8_e4m3fn"}
+KINDS = {"F": "float", "S": "int", "U": "uint", "C": "complex"}
+
+
+def dtype(element):
+    name = element.name if hasattr(element, "name") else str(element).split(".")[-1]
+    name = NAMES.get(name) or KINDS[name[0]] + name[1:]
+    return np.dtype(getattr(ml_dtypes, name)) if hasattr(ml_dtypes, name) else np.dtype(name)
+
+
+def typed(array, shape):
+    d = dtype(shape.xla_element_type())
+    return array.reshape(shape.dimensions()) if array.dtype == d else np.ascontiguousarray(array).view(d)
+
+
+class Peer:
+    """XLA:CPU in this process. Excess precision is off: bf16 rounds after each operation, as the HLO says. So is the
+    algebraic simplifier, whose rewrites are not exact: x / x^y becomes x * x^-y in integers too, and 3 / 3^1 zero."""
+
+    def __init__(self):
+        jax.config.update("jax_enable_x64", True)
+        self.device = jax.devices("cpu")[0]
+        self.options = xla_client.CompileOptions()
+        self.options.env_option_overrides = [("xla_allow_excess_precision", False),
+                                             ("xla_disable_hlo_passes", "algsimp")]
+
+    def compile(self, text):
+        proto = _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
+        shapes = _hlo.XlaComputation(proto).program_shape()
+        program = xla_client._xla.mlir.hlo_to_stablehlo(proto)
+        run = self.device.client.compile_and_load(program, xla_client.DeviceList((self.device,)), self.options)
+        return run, shapes.parameter_shapes()
+
+    def run(self, executable, arguments):
+        return [np.asarray(o) for o in executable.execute([jax.device_put(a, self.device) for a in arguments])]
+
+
+def parts(a):
+    """As float64, complex parts side by side; None for what is compared exactly."""
+    if a.dtype.kind == "c":
+        return np.stack([a.real, a.imag]).astype(np.float64)
+    if a.dtype.kind == "f" or a.dtype.kind == "V" or a.dtype.name in NARROW.values():
+        return a.astype(np.float64)
+    return None
+
+
+def precision(d):
+    return ml_dtypes.finfo(np.dtype(f"f{d.itemsize // 2}") if d.kind == "c" else d)
+
+
+def difference(ours, theirs, tally=None):
+    """Number of elements out of bounds; masked ones are added to the tally."""
+    x, y = parts(ours), parts(theirs)
+    if x is None:
+        return int((ours != theirs).sum())
+    limits = precision(ours.dtype)
+    with np.errstate(all="ignore"):
+        scale = float(np.abs(y[np.isfinite(y)]).max(initial=0))
+        bound = BOUND * float(limits.eps) * np.maximum(np.maximum(np.abs(x), np.abs(y)), scale / BOUND)
+        bound = np.maximum(bound, 2 * float(limits.smallest_normal))
+        good = (np.abs(x - y) <= bound) | (np.isnan(x) & np.isnan(y)) | (x == y)
+        if ours.dtype.kind == "c":
+            special = ~np.isfinite(x).all(axis=0) | ~np.isfinite(y).all(axis=0)
+            cut = np.abs(np.abs(x - y) - 2 * np.pi) <= bound
+            cut[0] = False
+            if tally is not None:
+                tally["masked elements: complex specials"] += int((~good & special).sum())
+                tally["masked elements: branch cuts"] += int((~good & cut & ~special).sum())
+            good |= special | cut
+    return int((~good).sum())
+
+
+def nudged(a, generator):
+    """Each value one ulp up or down, or left."""
+    if a.dtype.kind not in "fcV" and a.dtype.name not in NARROW.values():
+        return a
+    step = generator.integers(-1, 2, a.shape) * float(precision(a.dtype).eps)
+    return (a.astype(np.complex128 if a.dtype.kind == "c" else np.float64) * (1 + step)).astype(a.dtype)
+
+
+def ill_conditioned(peer, executable, arguments, theirs, bad):
+    """Does every output that is out of bounds move as much for one ulp of its inputs?"""
+    generator = np.random.default_rng(0)
+    moved = set()
+    for _ in range(6):
+        again = peer.run(executable, [nudged(a, generator) for a in arguments])
+        moved |= {k for k in bad if difference(again[k], theirs[k])}
+    return moved == set(bad)
+
+
+def refusal(error):
+    line = str(error).split("\n")[0]
+    return re.sub(r"'[^']*'|\"[^\"]*\"|%?[\w.-]*\.?\d[\w.]*", "_", line)[:110]
+
+
+def one(peer, folder, seed, tally):
+    stem = os.path.join(folder, str(seed))
+    with open(stem + ".hlo") as f:
+        text = f.read()
+    try:
+        executable, shapes = peer.compile(text)
+        with np.load(stem + ".in.npz") as z:
+            arguments = [typed(z[f"p{k}"], s) for k, s in enumerate(shapes)]
+        theirs = peer.run(executable, arguments)
+    except Exception as error:  # whatever XLA raises: it is named in the report
+        tally["refused: " + refusal(error)] += 1
+        return None
+    ours, flushed = outputs(stem + ".out.npz", theirs), outputs(stem + ".flush.npz", theirs)
+    tally["compared"] += 1
+    tally["elements"] += sum(o.size for o in ours)
+    bad = {k: difference(o, t, tally) for k, (o, t) in enumerate(zip(ours, theirs))}
+    bad = {k: n for k, n in bad.items() if n}
+    if not bad:
+        return None
+    for k in [k for k in bad if not difference(flushed[k], theirs[k])]:
+        tally["masked outputs: subnormals"] += 1
+        del bad[k]
+    bits = re.search(r"= [su]\d+\[.*bitcast-convert\(", text)
+    for k in [k for k in bad if bits and ours[k].dtype.kind in "iu"]:
+        tally["masked outputs: float bits"] += 1
+        del bad[k]
+    if bad and ill_conditioned(peer, executable, arguments, theirs, bad):
+        tally["masked outputs: ill-conditioned"] += len(bad)
+        return None
+    return ", ".join(f"o{k} {ours[k].dtype}: {n} of {ours[k].size}" for k, n in bad.items()) or None
+
+
+def outputs(path, like):
+    with np.load(path) as z:
+        found = [z[f"o{k}"] for k in range(len(like))]
+    return [o if o.dtype == t.dtype else o.view(t.dtype) for o, t in zip(found, like)]
+
+
+def main():
+    flags = dict(a.lstrip("-").partition("=")[::2] for a in sys.argv[1:] if a.startswith("-"))
+    tool = [a for a in sys.argv[1:] if not a.startswith("-")][0]
+    first, count = int(flags.get("from", 0)), int(flags.get("count", 560))
+    tally, failed = collections.Counter(), 0
+    peer = Peer()
+    with tempfile.TemporaryDirectory() as folder:
+        folder = flags.get("folder", folder)
+        if "folder" not in flags:
+            failed += subprocess.run([tool, folder, str(first), str(count)]).returncode != 0
+        for seed in range(first, first + count):
+            if not os.path.exists(os.path.join(folder, f"{seed}.out.npz")):
+                continue
+            why = one(peer, folder, seed, tally)
+            if why:
+                failed += 1
+                print(f"seed {seed}: out of bounds: {why}", flush=True)
+                if "v" in flags:
+                    print(open(os.path.join(folder, f"{seed}.hlo")).read())
+    for name, n in sorted(tally.items()):
+        print(f"{n:8} {name}")
+    need = int(flags.get("need", 0))
+    if tally["compared"] < need:
+        print(f"fewer than {need} compared: FAILED")
+        failed += 1
+    print(f"{tally['compared'] - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
