@@ -11,7 +11,7 @@ CTEST := ctest --test-dir $(BUILD) --output-on-failure -j 2
 build:
 	@tools/setup.sh build
 	@cmake --preset release >/dev/null
-	@cmake --build $(BUILD)
+	@cmake --build $(BUILD) --target lawson
 
 demo: build
 	@sh tools/demo.sh $(BUILD)/lawson
@@ -29,6 +29,7 @@ soak:
 	@LW_SOAK=1 $(CTEST) -L soak
 
 bless: build
+	@tools/setup.sh check
 	@.venv/bin/python tests/golden/golden.py --bless
 
 format:

@@ -108,7 +108,8 @@ int cli_fail(lw_status st) {
 
 int cli_fail_compile(const cli_args *a, lw_status st) {
   lw_code c = lw_status_code(st);
-  bool spelled = a->value[OPT_FUEL] || a->value[OPT_PASS_OPTION];
+  bool spelled = a->value[OPT_FUEL] || a->value[OPT_PASS_OPTION] ||
+                 a->value[OPT_FORCE_EDGE] || a->value[OPT_FORBID_EDGE];
   if (c == LW_NOT_FOUND || (c == LW_INVALID_ARGUMENT && spelled)) {
     return fail_as(st, CLI_USAGE);
   }
@@ -278,6 +279,8 @@ lw_compile_options cli_compile_options(const cli_args *a) {
       .pass_options = a->value[OPT_PASS_OPTION],
       .allow_inexact = a->value[OPT_ALLOW_INEXACT],
       .dump_passes = a->value[OPT_DUMP_PASSES],
+      .force_edges = a->value[OPT_FORCE_EDGE],
+      .forbid_edges = a->value[OPT_FORBID_EDGE],
       .keep_fusions = a->value[OPT_KEEP_FUSIONS] != NULL,
       .verify_each = a->value[OPT_VERIFY_EACH] != NULL,
       .flush_denormals = is_flush(a),

@@ -78,6 +78,25 @@ static bool allowed(const cli_option *o, const char *value) {
   return false;
 }
 
+/* The buffer of an option that may be given several times, or NULL. */
+static char *repeats(cli_args *out, int id) {
+  if (id == OPT_FORCE_EDGE) return out->joined[0];
+  return id == OPT_FORBID_EDGE ? out->joined[1] : NULL;
+}
+
+static bool add_value(cli_args *out, int id, const char *value, char *all,
+                      lw_buf *error) {
+  size_t at = strlen(all), room = sizeof out->joined[0];
+  if (at + strlen(value) + 2 > room) {
+    lw_buf_printf(error, "--%s is given too often", cli_options[id].name);
+    return false;
+  }
+  if (at) all[at++] = ';';
+  memcpy(all + at, value, strlen(value) + 1);
+  out->value[id] = all;
+  return true;
+}
+
 static bool take_value(cli_args *out, int id, const char *value,
                        lw_buf *error) {
   const cli_option *o = &cli_options[id];
@@ -86,6 +105,8 @@ static bool take_value(cli_args *out, int id, const char *value,
                   o->value);
     return false;
   }
+  char *all = repeats(out, id);
+  if (all) return add_value(out, id, value, all, error);
   out->value[id] = value;
   return true;
 }

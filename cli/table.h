@@ -31,7 +31,9 @@ extern const cli_command *const cli_commands[]; /* ends with NULL */
 
 struct cli_args {
   const cli_command *command;
-  const char *value[OPT_COUNT]; /* NULL: not given; flags: "" */
+  /* NULL: not given; flags: ""; what repeats: joined by ; in its buffer. */
+  const char *value[OPT_COUNT];
+  char joined[2][4096];
   const char *positional[64];
   int n_positional;
 };

@@ -6,10 +6,11 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-build="gcc g++ cmake ninja-build pkg-config llvm-19-dev libzip-dev libcjson-dev
-  liblapacke-dev liblapack-dev libblas-dev libgfortran-12-dev libkissfft-dev libhwloc-dev zlib1g-dev libzstd-dev python3"
-check="$build clang-19 clang-format-19 libclang-rt-19-dev llvm-19-tools
-  libcmocka-dev libmpfr-dev libc6-dev python3-venv graphviz"
+build="gcc g++ cmake ninja-build llvm-19-dev libzip-dev libcjson-dev
+  liblapacke-dev liblapack-dev libblas-dev libgfortran-12-dev libkissfft-dev
+  libhwloc-dev"
+check="$build git clang-19 clang-format-19 libclang-rt-19-dev llvm-19-tools
+  libcmocka-dev libmpfr-dev libgmp-dev python3-venv"
 
 # Not one apt call when everything is there: works offline and as any user.
 need() {

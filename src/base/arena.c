@@ -12,7 +12,6 @@ typedef struct chunk {
 
 struct lw_arena {
   chunk *head;
-  size_t total;
 };
 
 enum { FIRST_CHUNK = 4096, MAX_CHUNK = 1 << 20 };
@@ -34,11 +33,10 @@ void lw_arena_free(lw_arena *a) {
 }
 
 /* calloc, so that untouched pages of big chunks cost nothing. */
-static chunk *new_chunk(lw_arena *a, size_t bytes) {
+static chunk *new_chunk(size_t bytes) {
   chunk *c = calloc(1, sizeof(chunk) + bytes);
   if (!c) return NULL;
   c->size = bytes;
-  a->total += bytes;
   return c;
 }
 
@@ -51,7 +49,7 @@ void *lw_arena_alloc(lw_arena *a, size_t bytes) {
     if (size > MAX_CHUNK) size = MAX_CHUNK;
     bool big = need > size / 2 && c;
     if (need > size || big) size = need;
-    chunk *fresh = new_chunk(a, size);
+    chunk *fresh = new_chunk(size);
     if (!fresh) lw_oom(size);
     if (big) { /* keep filling the current chunk afterwards */
       fresh->next = c->next;
@@ -68,7 +66,7 @@ void *lw_arena_alloc(lw_arena *a, size_t bytes) {
 }
 
 lw_status lw_arena_alloc_large(lw_arena *a, size_t bytes, void **out) {
-  chunk *c = bytes > SIZE_MAX / 2 ? NULL : new_chunk(a, bytes ? bytes : 1);
+  chunk *c = bytes > SIZE_MAX / 2 ? NULL : new_chunk(bytes ? bytes : 1);
   if (!c)
     return lw_error(LW_RESOURCE_EXHAUSTED, "cannot allocate %zu bytes", bytes);
   c->used = c->size;
@@ -105,8 +103,6 @@ char *lw_arena_printf(lw_arena *a, const char *fmt, ...) {
   va_end(ap);
   return p;
 }
-
-size_t lw_arena_bytes(const lw_arena *a) { return a->total; }
 
 size_t lw_array_bytes(size_t n, size_t size) {
   size_t bytes;

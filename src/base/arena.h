@@ -18,7 +18,6 @@ char *lw_arena_printf(lw_arena *a, const char *fmt, ...) LW_PRINTF(2, 3);
  * owns it. */
 LW_MUST_USE lw_status lw_arena_alloc_large(lw_arena *a, size_t bytes,
                                            void **out);
-size_t lw_arena_bytes(const lw_arena *a); /* allocated from the system */
 
 #define LW_NEW(a, T) ((T *)lw_arena_alloc((a), sizeof(T)))
 #define LW_NEW_ARRAY(a, T, n) \

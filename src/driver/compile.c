@@ -10,8 +10,10 @@
 struct lw_compiled {
   lw_arena *arena;
   lw_module *module;
+  const lw_shape *result; /* before the passes */
   lw_target *target;
   lw_trace *trace;
+  lw_overrides overrides;
   lw_pipeline_report report;
   lw_plan *plan;
   lw_codegen *codegen;
@@ -73,6 +75,7 @@ static lw_status run_passes(lw_compiled *c, const lw_compile_options *o) {
       .flush_denormals = o->flush_denormals,
       .target = c->target,
       .trace = c->trace,
+      .overrides = &c->overrides,
   };
   p.n_extra = n;
   LW_TRY(fusion_steps(o->fusion, &p.fusion_steps));
@@ -116,11 +119,16 @@ typedef enum { TO_MODULE, TO_PLAN, TO_CODE } goal;
 static lw_status travel(lw_compiled *c, const lw_module *m,
                         const lw_compile_options *o, goal to) {
   double start = now_ms();
+  c->overrides.arena = c->arena;
+  LW_TRY(lw_overrides_add(&c->overrides, o->force_edges, true));
+  LW_TRY(lw_overrides_add(&c->overrides, o->forbid_edges, false));
   LW_TRY(lw_target_load(o->target ? o->target : "cpu", &c->target));
   LW_TRY(lw_module_clone(m, &c->module));
   lw_rng_number(c->module);
+  if (m->entry && m->entry->root) c->result = m->entry->root->shape;
   LW_TRY(lw_check_status(c->module, (lw_check_options){0}, NULL));
   lw_status st = run_passes(c, o);
+  if (!st) st = lw_overrides_status(&c->overrides, c->trace);
   c->times.passes_ms = since_ms(start);
   if (st || to == TO_MODULE) return st;
   start = now_ms();
@@ -172,12 +180,16 @@ void lw_compiled_free(lw_compiled *c) {
   if (c->codegen && !c->borrowed) lw_codegen_free(c->codegen);
   if (c->module) lw_module_free(c->module);
   lw_trace_free(c->trace);
+  lw_overrides_free(&c->overrides);
   if (c->target) lw_target_free(c->target);
   lw_arena_free(c->arena);
   free(c);
 }
 
 const lw_module *lw_compiled_module(const lw_compiled *c) { return c->module; }
+const lw_shape *lw_compiled_result_shape(const lw_compiled *c) {
+  return c->result;
+}
 const lw_plan *lw_compiled_plan(const lw_compiled *c) { return c->plan; }
 const lw_codegen *lw_compiled_codegen(const lw_compiled *c) {
   return c->codegen;
@@ -187,6 +199,7 @@ const lw_pipeline_report *lw_compiled_report(const lw_compiled *c) {
 }
 const lw_trace *lw_compiled_trace(const lw_compiled *c) { return c->trace; }
 const lw_target *lw_compiled_target(const lw_compiled *c) { return c->target; }
+
 lw_executable *lw_compiled_executable(lw_compiled *c) { return c->executable; }
 lw_compile_times lw_compiled_times(const lw_compiled *c) { return c->times; }
 double lw_compiled_ms(const lw_compiled *c) {

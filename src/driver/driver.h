@@ -19,6 +19,8 @@ typedef struct {
   const char *pass_options; /* "PASS.option=value,..." */
   const char *allow_inexact; /* comma list of rewrite names */
   const char *dump_passes;   /* directory */
+  const char *force_edges;   /* "P,C;P,C...": see trace/override.h */
+  const char *forbid_edges;
   bool keep_fusions;         /* do not inline incoming fusions */
   bool verify_each;          /* checker after every pass that changed */
   bool flush_denormals;
@@ -50,6 +52,8 @@ LW_MUST_USE lw_status lw_compile_to_plan(const lw_module *m,
                                          lw_compiled **out);
 void lw_compiled_free(lw_compiled *c);
 const lw_module *lw_compiled_module(const lw_compiled *c);
+/* Shapes as they were before the passes (dynamic dimensions and all). */
+const lw_shape *lw_compiled_result_shape(const lw_compiled *c);
 const lw_plan *lw_compiled_plan(const lw_compiled *c);
 const lw_codegen *lw_compiled_codegen(const lw_compiled *c);
 const lw_pipeline_report *lw_compiled_report(const lw_compiled *c);

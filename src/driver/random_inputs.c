@@ -87,6 +87,23 @@ static void seed_starts(flow *f, const lw_inst *i, int32_t first,
   }
 }
 
+/* Sizes of dynamic dimensions: any up to the bound, but a dynamic-reshape's
+ * must multiply to what it is given. A bound below 0 means exactly -1 - it. */
+static void seed_sizes(flow *f, const lw_inst *i) {
+  const lw_shape *s = i->shape;
+  if (i->opcode == LW_OP_SET_DIMENSION_SIZE) {
+    int32_t n;
+    const int64_t *dim = lw_inst_i64s(i, LW_ATTR_DIMENSIONS, &n);
+    if (n == 1 && dim[0] >= 0 && dim[0] < s->rank)
+      limit(f, lw_inst_operand(i, 1), 0, s->dims[dim[0]]);
+    return;
+  }
+  bool exact = s->elements == lw_inst_operand(i, 0)->shape->elements;
+  for (int32_t d = 0; d < s->rank && d + 1 < i->n_operands; d++)
+    limit(f, lw_inst_operand(i, d + 1), 0,
+          exact ? -1 - s->dims[d] : s->dims[d]);
+}
+
 static void seed(flow *f, const lw_inst *i) {
   int32_t n;
   switch ((int)i->opcode) {
@@ -103,6 +120,10 @@ static void seed(flow *f, const lw_inst *i) {
     }
     case LW_OP_DYNAMIC_UPDATE_SLICE:
       seed_starts(f, i, 2, lw_inst_operand(i, 1)->shape->dims);
+      break;
+    case LW_OP_SET_DIMENSION_SIZE:
+    case LW_OP_DYNAMIC_RESHAPE:
+      seed_sizes(f, i);
       break;
   }
 }
@@ -238,6 +259,8 @@ static void set_range(lw_input_range *r, int64_t bound) {
   int bits = lw_prim_table[t].bits;
   if (r->is_index) {
     int64_t most = bits >= 63 ? INT64_MAX : ((int64_t)1 << (bits - 1)) - 1;
+    if (bound < 0) r->low = (double)(-1 - bound);
+    if (bound < 0) bound = -1 - bound;
     r->high = (double)(bound < most ? bound : most);
   } else if (t == LW_PRED) {
     r->high = 1;
@@ -283,9 +306,30 @@ static void fill_leaves(flow *f, lw_literal *l, const lw_inst *param,
   ++*leaf;
 }
 
+static bool is_unbounded(const lw_shape *s) {
+  for (int32_t k = 0; k < s->n_elems; k++)
+    if (is_unbounded(s->elems[k])) return true;
+  for (int32_t d = 0; d < s->rank; d++)
+    if (s->dims[d] == LW_UNBOUNDED) return true;
+  return false;
+}
+
+static lw_status check_bounds(const lw_module *m) {
+  for (size_t k = 0; k < m->entry->params.len; k++) {
+    const lw_inst *p = m->entry->params.data[k];
+    if (is_unbounded(p->shape))
+      return lw_error(LW_UNIMPLEMENTED,
+                      "%s: %s has a dimension without a bound; Lawson needs "
+                      "one (<=N)",
+                      p->name, lw_shape_str(m->ctx, p->shape));
+  }
+  return NULL;
+}
+
 lw_status lw_random_inputs(const lw_module *m, uint64_t seed_value, lw_arena *a,
                            lw_literal ***args, int32_t *n_args,
                            lw_input_range **ranges, int32_t *n_ranges) {
+  LW_TRY(check_bounds(m));
   flow f = {.m = m, .arena = lw_arena_new()};
   find_bounds(&f);
   const lw_comp *e = m->entry;

@@ -30,6 +30,15 @@ static void flatten(const lw_literal *l, const lw_literal **out, int32_t *n) {
   for (int32_t k = 0; k < l->n_elems; k++) flatten(l->elems[k], out, n);
 }
 
+/* Equal but for layouts, and for bounds that were dynamic dimensions. */
+static bool takes(const lw_shape *want, const lw_shape *have) {
+  if (lw_shape_compatible(want, have)) return true;
+  if (want->type != have->type || want->n_elems != have->n_elems) return false;
+  for (int32_t k = 0; k < want->n_elems; k++)
+    if (!takes(want->elems[k], have->elems[k])) return false;
+  return lw_shape_same_dims(want, have);
+}
+
 static lw_status check_args(const lw_module *m, const lw_literal *const *args,
                             int32_t n_args) {
   const lw_comp *e = m->entry;
@@ -39,7 +48,7 @@ static lw_status check_args(const lw_module *m, const lw_literal *const *args,
   }
   for (int32_t k = 0; k < n_args; k++) {
     const lw_shape *want = e->params.data[k]->shape, *have = args[k]->shape;
-    if (lw_shape_compatible(want, have)) continue;
+    if (takes(want, have)) continue;
     return lw_error(LW_INVALID_ARGUMENT, "argument %d is %s, the parameter %s",
                     k, lw_shape_str(m->ctx, have->no_layout),
                     lw_shape_str(m->ctx, want->no_layout));
@@ -138,8 +147,7 @@ static void fill_literal(lw_literal *l, void *const *outputs, int32_t *n) {
 }
 
 lw_status lw_bound_result(const lw_bound *b, lw_arena *a, lw_literal **result) {
-  const lw_module *m = lw_compiled_module(b->c);
-  LW_TRY(lw_literal_new(a, m->entry->root->shape, result));
+  LW_TRY(lw_literal_new(a, lw_compiled_result_shape(b->c), result));
   int32_t n = 0;
   fill_literal(*result, b->outputs, &n);
   return NULL;

@@ -84,15 +84,19 @@ static lw_inst *fuse(run *r, lw_inst *producer, lw_inst *consumer) {
     const char *name = lw_arena_printf(r->env->scratch, "%s_%s_fusion",
                                        lw_opcode_name(producer->opcode),
                                        lw_opcode_name(consumer->opcode));
+    const char *was = consumer->name;
     xla_rules_forget(r->rules, consumer);
     f = lw_fusion_new(consumer, kind, name, "fused_computation");
     xla_rules_created(r->rules, f);
+    lw_trace_rename(r->env->trace, f->name, was);
+    lw_trace_rename(r->env->trace, lw_fusion_body(f)->root->name, was);
     lw_pass_count(r->env, "fusions", 1);
   } else if (lw_inst_i64(f, LW_ATTR_KIND, -1) != kind) {
     lw_inst_set_i64(f, LW_ATTR_KIND, kind);
   }
   lw_inst *clone = lw_fusion_take(f, producer);
   xla_rules_taken(r->rules, f, producer, clone);
+  lw_trace_rename(r->env->trace, clone->name, producer->name);
   enqueue(r, f);
   drop_if_dead(r, producer);
   if (producer->parent) lw_pass_count(r->env, "duplicated", 1);
@@ -170,8 +174,8 @@ static lw_comp **comps_to_visit(const lw_module *m, lw_arena *a, int32_t *n) {
 
 static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
   run r = {.env = env, .rules = xla_rules_new(env->scratch)};
-  r.gates = (lw_gates){"fusion", env->trace, r.rules, xla_fusibility,
-                       xla_profitability};
+  r.gates = (lw_gates){"fusion",       env->trace,        env->overrides, r.rules,
+                       xla_fusibility, xla_profitability};
   int32_t n;
   lw_comp **comps = comps_to_visit(m, env->scratch, &n);
   for (int32_t k = 0; k < n; k++) fuse_computation(&r, comps[k]);

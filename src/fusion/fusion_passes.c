@@ -11,9 +11,7 @@ static const lw_pass *const passes[] = {
     &lw_pass_fusion_wrapper,
     &lw_pass_variadic_op_splitter,
     &lw_pass_sort_iota_fusion,
-    &lw_pass_gpu_priority_fusion,
     &lw_pass_fusion_cse,
-    &lw_pass_gpu_multi_output_fusion,
 };
 
 const lw_pass *const *lw_fusion_passes(int *n) {

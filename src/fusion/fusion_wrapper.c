@@ -11,6 +11,7 @@
 #include "fusion/fuse.h"
 #include "fusion/fusion.h"
 #include "fusion/groups.h"
+#include "trace/trace.h"
 
 /* What stays as it is: memory's names, control flow, library calls, and what
  * talks to other devices or the host. */
@@ -84,10 +85,11 @@ static void move_waiters(lw_comp *c, const lw_inst *from, lw_inst *to) {
 }
 
 /* The users of i read a bitcast of its operand. */
-static void make_bitcast(lw_comp *c, lw_inst *i) {
+static void make_bitcast(lw_comp *c, lw_inst *i, lw_trace *trace) {
   lw_inst *o = lw_inst_operand(i, 0);
   lw_inst *b = lw_inst_new(c, LW_OP_BITCAST, i->shape, NULL, 1, &o);
   lw_inst_copy_source(b, i);
+  lw_trace_rename(trace, b->name, i->name);
   lw_inst_move_before(b, i);
   lw_inst_replace_uses(i, b);
   lw_inst_remove(i);
@@ -98,9 +100,12 @@ static void wrap(lw_comp *c, lw_inst *i, bool control, lw_pass_env *env) {
   const char *name = lw_arena_printf(env->scratch, "wrapped_%s", op);
   const char *body =
       lw_arena_printf(env->scratch, "wrapped_%s_computation", op);
+  const char *was = i->name;
   int32_t n_preds = i->n_control_preds;
   lw_inst **preds = i->control_preds;
   lw_inst *f = lw_fusion_new(i, kind_of(i), name, body);
+  lw_trace_rename(env->trace, f->name, was);
+  lw_trace_rename(env->trace, lw_fusion_body(f)->root->name, was);
   for (int32_t k = 0; k < n_preds; k++) lw_inst_add_control_pred(f, preds[k]);
   if (control) move_waiters(c, i, f);
   for (int32_t k = 0; k < f->n_operands; k++)
@@ -125,7 +130,7 @@ static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
       next = i->next;
       if (stays(i) || !lw_pass_fuel(env)) continue;
       if (!control[i->id] && only_renames(i)) {
-        make_bitcast(comps[k], i);
+        make_bitcast(comps[k], i, env->trace);
         lw_pass_count(env, "bitcasts", 1);
       } else {
         wrap(comps[k], i, control[i->id], env);

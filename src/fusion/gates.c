@@ -3,13 +3,24 @@
 
 #include "fusion/fuse.h"
 
-void lw_gate_record(lw_trace *t, const char *pass, const lw_inst *producer,
-                    const lw_inst *consumer, lw_verdict v) {
+/* The instruction that reads the operand: the consumer, or one inside it. */
+static const lw_inst *reader_of(const lw_inst *consumer, int32_t slot) {
+  if (slot < 0 || !lw_inst_is_fusion(consumer)) return consumer;
+  const lw_comp *body = lw_fusion_body(consumer);
+  if ((size_t)slot >= body->params.len) return consumer;
+  const lw_use *u = body->params.data[slot]->uses;
+  return u ? u->user : consumer;
+}
+
+static void record(lw_trace *t, const char *pass, const lw_inst *producer,
+                   const lw_inst *consumer, int32_t slot, lw_verdict v) {
   if (!t) return;
+  const lw_inst *reader = reader_of(consumer, slot);
   lw_decision d = {.pass = pass,
                    .computation = consumer->parent->name,
                    .producer = producer->name,
                    .consumer = consumer->name,
+                   .reader = lw_trace_origin(t, reader->name),
                    .gate = lw_reason_table[v.reason].gate,
                    .yes = v.yes,
                    .reason = v.reason,
@@ -22,23 +33,100 @@ void lw_gate_record(lw_trace *t, const char *pass, const lw_inst *producer,
   lw_trace_add(t, &d);
 }
 
+void lw_gate_record(lw_trace *t, const char *pass, const lw_inst *producer,
+                    const lw_inst *consumer, lw_verdict v) {
+  int32_t slot = lw_fusion_slot(consumer, producer);
+  record(t, pass, producer, consumer, slot, v);
+}
+
+/* ---- what the user decides ---- */
+
+static lw_override *by_reader(const lw_overrides *o, const lw_trace *t,
+                              const char *producer, const lw_inst *consumer,
+                              int32_t slot) {
+  if (slot < 0 || !lw_inst_is_fusion(consumer)) return NULL;
+  const lw_comp *body = lw_fusion_body(consumer);
+  const lw_use *u = body->params.data[slot]->uses;
+  lw_override *e = NULL;
+  for (; u && !e; u = u->next)
+    e = lw_overrides_find(o, producer, lw_trace_origin(t, u->user->name));
+  return e;
+}
+
+lw_override *lw_override_on(const lw_overrides *o, const lw_trace *t,
+                            const lw_inst *producer, const lw_inst *consumer,
+                            int32_t slot) {
+  if (!o || !o->list.len) return NULL;
+  const char *was = lw_trace_origin(t, producer->name);
+  lw_override *e = lw_overrides_find(o, producer->name, consumer->name);
+  if (!e) e = lw_overrides_find(o, was, consumer->name);
+  if (!e) e = lw_overrides_find(o, was, lw_trace_origin(t, consumer->name));
+  return e ? e : by_reader(o, t, was, consumer, slot);
+}
+
+lw_verdict lw_override_verdict(lw_override *e, lw_verdict v, bool note) {
+  if (!e) return v;
+  bool legal = v.yes || lw_reason_table[v.reason].gate != LW_GATE_FUSIBILITY;
+  if (note) e->asked = true;
+  if (!legal && note) {
+    e->refused = true;
+    e->refusal = v.reason;
+  }
+  if (!legal || v.reason == LW_REASON_FUSIBLE) return v;
+  if (note) e->obeyed = true;
+  if (v.yes == e->force) return v;
+  v.yes = e->force;
+  v.reason = e->force ? LW_REASON_FORCED : LW_REASON_FORBIDDEN;
+  v.flip = e->force ? "without --force-edge" : "without --forbid-edge";
+  return v;
+}
+
+const char *lw_flip_edge(lw_arena *a, const char *other, bool yes,
+                         const lw_inst *producer, const lw_inst *consumer) {
+  return lw_arena_printf(a, "%s%s--%s-edge=%s,%s", other ? other : "",
+                         other ? ", or " : "", yes ? "forbid" : "force",
+                         producer->name, consumer->name);
+}
+
+/* ---- asking ---- */
+
+/* Rules have the user's word for a flip: it turns any of them. */
+static void record_asked(const lw_gates *g, lw_trace *trace,
+                         const lw_inst *producer, const lw_inst *consumer,
+                         int32_t slot, lw_verdict v) {
+  lw_buf flip = {0};
+  if (lw_reason_table[v.reason].gate == LW_GATE_PROFITABILITY &&
+      v.reason != LW_REASON_FORCED && v.reason != LW_REASON_FORBIDDEN) {
+    lw_buf_printf(&flip, "%s%s--%s-edge=%s,%s", v.flip ? v.flip : "",
+                  v.flip ? ", or " : "", v.yes ? "forbid" : "force",
+                  producer->name, consumer->name);
+    v.flip = lw_buf_cstr(&flip);
+  }
+  record(trace, g->pass, producer, consumer, slot, v);
+  lw_buf_free(&flip);
+}
+
 static bool ask(const lw_gates *g, const lw_inst *consumer, int32_t slot,
-                lw_trace *trace) {
+                lw_trace *trace, bool note) {
   const lw_inst *producer = lw_inst_operand(consumer, slot);
+  lw_override *e =
+      lw_override_on(g->overrides, g->trace, producer, consumer, slot);
   lw_verdict v = g->fusibility(g->state, consumer, slot);
-  lw_gate_record(trace, g->pass, producer, consumer, v);
+  (void)lw_override_verdict(e, v, note);
+  if (trace) record(trace, g->pass, producer, consumer, slot, v);
   if (!v.yes) return false;
   v = g->profitability(g->state, consumer, slot);
-  lw_gate_record(trace, g->pass, producer, consumer, v);
+  v = lw_override_verdict(e, v, note);
+  if (trace) record_asked(g, trace, producer, consumer, slot, v);
   return v.yes;
 }
 
 bool lw_gates_ask(const lw_gates *g, const lw_inst *consumer, int32_t slot) {
-  return ask(g, consumer, slot, g->trace);
+  return ask(g, consumer, slot, g->trace, true);
 }
 
 bool lw_gates_peek(const lw_gates *g, const lw_inst *consumer, int32_t slot) {
-  return ask(g, consumer, slot, NULL);
+  return ask(g, consumer, slot, NULL, false);
 }
 
 /* ---- in-place updates ---- */

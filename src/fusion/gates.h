@@ -7,6 +7,7 @@
 
 #include "passes/pass.h"
 #include "target/cost.h"
+#include "trace/override.h"
 #include "trace/trace.h"
 
 typedef struct {
@@ -28,6 +29,7 @@ static inline lw_verdict lw_verdict_yes(lw_reason r) {
 typedef struct {
   const char *pass;
   lw_trace *trace; /* NULL: nobody listens */
+  lw_overrides *overrides; /* NULL: none */
   void *state;
   lw_verdict (*fusibility)(void *state, const lw_inst *consumer, int32_t slot);
   lw_verdict (*profitability)(void *state, const lw_inst *consumer,
@@ -41,6 +43,22 @@ bool lw_gates_peek(const lw_gates *g, const lw_inst *consumer, int32_t slot);
 /* One record. */
 void lw_gate_record(lw_trace *t, const char *pass, const lw_inst *producer,
                     const lw_inst *consumer, lw_verdict v);
+
+/* ---- --force-edge and --forbid-edge ---- */
+
+/* The entry on an edge, by today's names or by those before fusing. */
+lw_override *lw_override_on(const lw_overrides *o, const lw_trace *t,
+                            const lw_inst *producer, const lw_inst *consumer,
+                            int32_t slot);
+/* What the user makes of a verdict. A fusibility no is only noted; a
+ * profitability verdict that he does not want turns, numbers kept, with the
+ * reason forced or forbidden. Flips of profitability verdicts name the option
+ * that turns them. note: the entry remembers. */
+lw_verdict lw_override_verdict(lw_override *e, lw_verdict v, bool note);
+/* The flip of a profitability verdict: other (may be NULL) or the option. In
+ * the arena. */
+const char *lw_flip_edge(lw_arena *a, const char *other, bool yes,
+                         const lw_inst *producer, const lw_inst *consumer);
 
 /* In-place updates: the rule (reference: ShouldFuseInPlaceOp, XLA 0.10.2) that
  * keeps a consumer that updates an operand's buffer from reading that buffer

@@ -1,38 +1,26 @@
 /* sort-iota-fusion: a sort makes the indices that it carries itself.
  *
- * An iota along the sorted dimension needs no buffer: the sort kernel knows each
- * element's position. XLA:GPU puts the sort and such iotas into a custom fusion
+ * An iota that is sorted along needs no buffer: the sort kernel knows each
+ * element's position. XLA:GPU puts the sort and its iotas into a custom fusion
  * before everything else, and the fusion is opaque to priority fusion.
  */
 #include "fusion/fusion.h"
 #include "fusion/gpu_fuse.h"
 
-static bool is_position(const lw_inst *sort, const lw_inst *i) {
-  int32_t n;
-  const int64_t *dims = lw_inst_i64s(sort, LW_ATTR_DIMENSIONS, &n);
-  return i->opcode == LW_OP_IOTA && n == 1 &&
-         lw_inst_i64(i, LW_ATTR_IOTA_DIMENSION, -1) == dims[0];
-}
-
-static lw_inst *position_of(const lw_inst *sort) {
-  for (int32_t k = 0; k < sort->n_operands; k++)
-    if (is_position(sort, lw_inst_operand(sort, k)))
-      return lw_inst_operand(sort, k);
+static lw_inst *iota_among(const lw_inst *i) {
+  for (int32_t k = 0; k < i->n_operands; k++)
+    if (lw_inst_operand(i, k)->opcode == LW_OP_IOTA)
+      return lw_inst_operand(i, k);
   return NULL;
 }
 
 static bool fuse_sort(gpu_graph *g, lw_inst *sort, lw_pass_env *env) {
-  lw_inst *iota = position_of(sort);
-  if (!iota || !lw_pass_fuel(env)) return false;
-  lw_inst *f = gpu_fuse(g, iota, sort, LW_FUSION_CUSTOM);
-  const lw_inst *inner = lw_fusion_body(f)->root;
-  for (int32_t k = 0; k < f->n_operands; k++)
-    while (k < f->n_operands && is_position(inner, lw_inst_operand(f, k))) {
-      lw_inst *more = lw_inst_operand(f, k);
-      gpu_fuse(g, more, f, LW_FUSION_CUSTOM);
-      if (more->n_uses == 0) gpu_remove(g, more);
-    }
-  if (iota->n_uses == 0) gpu_remove(g, iota);
+  if (!iota_among(sort) || !lw_pass_fuel(env)) return false;
+  lw_inst *f = sort;
+  for (lw_inst *iota; (iota = iota_among(f));) {
+    f = gpu_fuse(g, iota, f, LW_FUSION_CUSTOM);
+    if (iota->n_uses == 0) gpu_remove(g, iota);
+  }
   lw_pass_count(env, "fusions", 1);
   return true;
 }

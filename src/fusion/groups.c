@@ -486,7 +486,7 @@ static int32_t first_immediate(const lw_inst *f) {
   return -1;
 }
 
-static bool build_one(lw_groups *g, lw_group *k) {
+static bool build_one(lw_groups *g, lw_group *k, lw_trace *trace) {
   lw_inst *root = g->insts[k->root];
   if (k->n_inside < 2 && first_immediate(root) < 0) return false;
   if (is_renaming(root) && k->n_inside < 2) return false;
@@ -501,10 +501,14 @@ static bool build_one(lw_groups *g, lw_group *k) {
                       n ? lw_opcode_name(g->insts[order[0]]->opcode) : "",
                       n ? "_" : "", lw_opcode_name(root->opcode));
   lw_fusion_kind kind = k->n_reduces ? LW_FUSION_INPUT : LW_FUSION_LOOP;
+  const char *was = root->name;
   lw_inst *f = lw_fusion_new(root, kind, name, "fused_computation");
+  lw_trace_rename(trace, f->name, was);
+  lw_trace_rename(trace, lw_fusion_body(f)->root->name, was);
   for (int32_t j = 0; j < n; j++)
     if (lw_fusion_slot(f, g->insts[order[j]]) >= 0)
-      lw_fusion_take(f, g->insts[order[j]]);
+      lw_trace_rename(trace, lw_fusion_take(f, g->insts[order[j]])->name,
+                      g->insts[order[j]]->name);
   for (int32_t s; (s = first_immediate(f)) >= 0;)
     lw_fusion_take(f, lw_inst_operand(f, s));
   free(order);
@@ -512,10 +516,10 @@ static bool build_one(lw_groups *g, lw_group *k) {
 }
 
 /* From the end: a group's inline values are only read by groups behind it. */
-int32_t lw_groups_build(lw_groups *g) {
+int32_t lw_groups_build(lw_groups *g, lw_trace *trace) {
   int32_t made = 0;
   for (int32_t k = g->n; k-- > 0;)
-    if (g->groups[k]) made += build_one(g, g->groups[k]);
+    if (g->groups[k]) made += build_one(g, g->groups[k], trace);
   for (int32_t k = g->n; k-- > 0;) {
     lw_inst *i = g->insts[k];
     if (!i->parent || i->n_uses || lw_inst_is_root(i)) continue;

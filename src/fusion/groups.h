@@ -78,8 +78,9 @@ double lw_group_work(const lw_groups *g, const lw_group *k);
 /* Makes a kept value inline: its group moves into every reader. */
 void lw_groups_inline(lw_groups *g, int32_t pos);
 /* Rewrites the computation: one fusion a group of two and more (or one with
- * constants that are immediates). Returns how many were made. */
-int32_t lw_groups_build(lw_groups *g);
+ * constants that are immediates). Returns how many were made. The trace (may be
+ * NULL) learns the new names. */
+int32_t lw_groups_build(lw_groups *g, lw_trace *trace);
 /* A constant that a kernel holds as an immediate. */
 bool lw_is_immediate(const lw_inst *i);
 

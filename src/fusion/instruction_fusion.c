@@ -95,12 +95,16 @@ static lw_inst *take(run *r, lw_inst *producer, lw_inst *consumer) {
     const char *name = lw_arena_printf(r->env->scratch, "%s_%s_fusion",
                                        lw_opcode_name(producer->opcode),
                                        lw_opcode_name(consumer->opcode));
+    const char *was = consumer->name;
     f = lw_fusion_new(
         consumer,
         consumer->opcode == LW_OP_REDUCE ? LW_FUSION_INPUT : LW_FUSION_LOOP,
         name, "fused_computation");
+    lw_trace_rename(r->env->trace, f->name, was);
+    lw_trace_rename(r->env->trace, lw_fusion_body(f)->root->name, was);
   }
-  lw_fusion_take(f, producer);
+  const lw_inst *copy = lw_fusion_take(f, producer);
+  lw_trace_rename(r->env->trace, copy->name, producer->name);
   for (int32_t k = 0; k < f->n_operands; k++)
     if (lw_is_immediate(lw_inst_operand(f, k)))
       lw_fusion_take(f, lw_inst_operand(f, k--));
@@ -147,8 +151,8 @@ static bool fuse_computation(run *r, lw_comp *c) {
 static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
   int32_t n;
   run r = {.env = env, .n_ids = m->n_inst_ids};
-  r.gates = (lw_gates){"instruction-fusion", env->trace, &r, fusibility,
-                       profitability};
+  r.gates = (lw_gates){"instruction-fusion", env->trace, env->overrides, &r,
+                       fusibility, profitability};
   lw_comp **comps = lw_comps_to_fuse(m, env->scratch, &n);
   for (int32_t k = 0; k < n; k++) *changed |= fuse_computation(&r, comps[k]);
   return NULL;

@@ -319,15 +319,18 @@ static lw_verdict profitability(run *r, const lw_inst *a, const lw_inst *b) {
   }
   v.yes = true;
   v.reason = LW_REASON_SAVES_TIME;
-  v.flip = "nothing: one start less always is";
+  v.flip = lw_flip_edge(r->env->scratch, NULL, true, a, b);
   return v;
 }
 
 static bool ask(run *r, lw_inst *a, lw_inst *b) {
+  lw_override *e =
+      lw_override_on(r->env->overrides, r->env->trace, a, b, -1);
   lw_verdict v = fusibility(r, a, b);
+  (void)lw_override_verdict(e, v, true);
   lw_gate_record(r->env->trace, "multi-output-fusion", a, b, v);
   if (!v.yes) return false;
-  v = profitability(r, a, b);
+  v = lw_override_verdict(e, profitability(r, a, b), true);
   lw_gate_record(r->env->trace, "multi-output-fusion", a, b, v);
   return v.yes;
 }
@@ -367,10 +370,22 @@ static void drop_dead_outputs(lw_inst *f) {
                     to[lw_inst_i64(u->user, LW_ATTR_INDEX, 0)]);
 }
 
+/* Output k of the joined fusion is what `was` computed. */
+static void name_output(run *r, const lw_inst *f, int32_t k, const char *was) {
+  for (const lw_use *u = f->uses; u; u = u->next)
+    if (lw_inst_i64(u->user, LW_ATTR_INDEX, 0) == k)
+      lw_trace_rename(r->env->trace, u->user->name, was);
+}
+
 static lw_inst *join(run *r, lw_inst *a, lw_inst *b) {
   const lw_inst *before = a->prev;
   uint32_t last = at(r, b);
+  const lw_shape *sa = a->shape, *sb = b->shape;
+  const char *name_a = a->name, *name_b = b->name;
   lw_inst *f = lw_fusion_join(a, b, "multi_output_fusion");
+  if (!lw_shape_is_tuple(sa)) name_output(r, f, 0, name_a);
+  if (!lw_shape_is_tuple(sb))
+    name_output(r, f, lw_shape_is_tuple(sa) ? sa->n_elems : 1, name_b);
   drop_dead_outputs(f);
   if (space_of(r, f).reduces) lw_inst_set_i64(f, LW_ATTR_KIND, LW_FUSION_INPUT);
   number_from(r, before, last);

@@ -185,6 +185,24 @@ static void note_refusal(run *r, int32_t pos, const lw_inst *consumer,
                  v);
 }
 
+/* A producer is fused into all its readers or none: an entry on any of its
+ * edges decides for all of them. */
+static lw_override *override_on(const run *r, int32_t pos, int32_t n_readers) {
+  const lw_overrides *o = r->env->overrides;
+  const lw_inst *p = r->g->insts[pos];
+  if (!o || !o->list.len) return NULL;
+  for (const lw_use *u = p->uses; u; u = u->next) {
+    lw_override *e = lw_override_on(o, r->env->trace, p, u->user, -1);
+    if (e) return e;
+  }
+  for (int32_t k = 0; k < n_readers; k++) {
+    const lw_inst *reader = r->g->insts[r->readers[k]];
+    lw_override *e = lw_override_on(o, r->env->trace, p, reader, -1);
+    if (e) return e;
+  }
+  return NULL;
+}
+
 /* May the value be inline in all its readers? readers: how many. */
 static bool fusibility(run *r, int32_t pos, int32_t *n_readers) {
   lw_groups *g = r->g;
@@ -199,6 +217,8 @@ static bool fusibility(run *r, int32_t pos, int32_t *n_readers) {
       v = kernel_allows(g, g->groups[r->readers[k]], g->groups[pos]);
     }
   }
+  (void)lw_override_verdict(override_on(r, pos, v.yes ? *n_readers : 0), v,
+                            true);
   if (!v.yes) note_refusal(r, pos, user, v);
   return v.yes && *n_readers > 0;
 }
@@ -226,13 +246,15 @@ static lw_verdict profitability(const run *r, int32_t pos, int32_t n_readers) {
     if (n->evals > (double)g->insts[pos]->shape->elements)
       v.reason = LW_REASON_RECOMPUTE_LOSES;
     v.flip = lw_arena_printf(
-        r->env->scratch, "a launch that costs %.0f ns more, or a slower memory",
+        r->env->scratch, "a launch that costs %.0f ns more, a slower memory",
         -v.saved_ns / n_readers + 1);
   } else {
     v.flip =
         lw_arena_printf(r->env->scratch, "a saving below %.0f ns", v.threshold);
   }
-  return v;
+  v.flip = lw_flip_edge(r->env->scratch, v.flip, v.yes, g->insts[pos],
+                        g->insts[r->readers[0]]);
+  return lw_override_verdict(override_on(r, pos, n_readers), v, true);
 }
 
 static void rank(run *r, int32_t pos) {
@@ -312,7 +334,7 @@ static bool fuse_computation(lw_comp *c, lw_pass_env *env) {
   r.readers = LW_NEW_ARRAY(env->scratch, int32_t, r.g->n + 1);
   for (int32_t k = r.g->n; k-- > 0;) rank(&r, k);
   fuse_all(&r);
-  int32_t made = lw_groups_build(r.g);
+  int32_t made = lw_groups_build(r.g, env->trace);
   lw_pass_count(env, "fusions", made);
   lw_groups_free(r.g);
   lw_vec_free(&r.heap);

@@ -419,13 +419,6 @@ uint64_t lw_module_fingerprint(const lw_module *m, unsigned levels) {
   return h;
 }
 
-uint64_t lw_comp_fingerprint(const lw_comp *c, unsigned levels) {
-  lw_fp *f = lw_fp_new(c->module, levels);
-  uint64_t h = lw_fp_comp(f, c);
-  lw_fp_free(f);
-  return h;
-}
-
 uint64_t lw_inst_fingerprint(const lw_inst *i, unsigned levels) {
   lw_fp *f = lw_fp_new(i->parent->module, levels);
   uint64_t h = lw_fp_inst(f, i);

@@ -21,7 +21,6 @@ enum {
 };
 
 uint64_t lw_module_fingerprint(const lw_module *m, unsigned levels);
-uint64_t lw_comp_fingerprint(const lw_comp *c, unsigned levels);
 /* The instruction with everything it is computed from. */
 uint64_t lw_inst_fingerprint(const lw_inst *i, unsigned levels);
 uint64_t lw_shape_fingerprint(const lw_shape *s, unsigned levels);

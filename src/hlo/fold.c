@@ -1,5 +1,7 @@
 #include "hlo/fold.h"
 
+#include <math.h>
+
 /* Sizes come from the module's text: a product stops at INT64_MAX, where no
  * array could exist, instead of wrapping. */
 static int64_t times(int64_t a, int64_t b) {
@@ -11,6 +13,77 @@ bool lw_fold_op_is_simple(lw_opcode op) {
   return op == LW_OP_ADD || op == LW_OP_MULTIPLY || op == LW_OP_MAXIMUM ||
          op == LW_OP_MINIMUM || op == LW_OP_AND || op == LW_OP_OR ||
          op == LW_OP_XOR;
+}
+
+/* Among all codes of a byte: these types differ in what they have. */
+static void set_extreme_code(lw_literal *e, bool least) {
+  uint8_t *code = e->data, best = 0;
+  double most = 0;
+  for (int k = 0; k < 1 << lw_prim_table[e->shape->type].bits; k++) {
+    *code = (uint8_t)k;
+    double v = lw_literal_get_f64(e, 0, 0);
+    if (v != v || (k > 0 && (least ? v >= most : v <= most))) continue;
+    most = v;
+    best = (uint8_t)k;
+  }
+  *code = best;
+}
+
+/* The type's least (or greatest) value; infinities where it has them. */
+static void set_extreme(lw_literal *e, bool least) {
+  lw_prim t = e->shape->type;
+  int bits = lw_prim_table[t].bits;
+  if (lw_prim_is_float(t) && bits <= 8) {
+    set_extreme_code(e, least);
+  } else if (lw_prim_is_float(t)) {
+    lw_literal_set_f64(e, 0, 0, least ? -INFINITY : INFINITY);
+  } else if (t == LW_PRED) {
+    lw_literal_set_int(e, 0, !least);
+  } else if (lw_prim_is_signed(t)) {
+    int64_t high = (int64_t)(UINT64_MAX >> 1 >> (64 - bits));
+    lw_literal_set_int(e, 0, least ? -high - 1 : high);
+  } else {
+    lw_literal_set_int(e, 0, least ? 0 : (int64_t)(UINT64_MAX >> (64 - bits)));
+  }
+}
+
+bool lw_fold_neutral(lw_opcode op, lw_literal *e) {
+  lw_prim t = e->shape->type;
+  lw_class c = lw_prim_class(t);
+  bool real = c == LW_CLASS_FLOAT;
+  switch ((int)op) {
+    case LW_OP_ADD:
+      if (t == LW_F8E8M0FNU) return false; /* has no zero */
+      /* x + -0 = x for -0 too; a type without -0 gets 0 */
+      if (real || c == LW_CLASS_COMPLEX) {
+        lw_literal_set_f64(e, 0, 0, -0.0);
+        if (c == LW_CLASS_COMPLEX) lw_literal_set_f64(e, 0, 1, -0.0);
+        return true;
+      }
+      lw_literal_set_int(e, 0, 0);
+      return true;
+    case LW_OP_MULTIPLY: /* complex: (a + bi) * 1 loses signs of zeros */
+      if (c == LW_CLASS_COMPLEX) return false;
+      if (real)
+        lw_literal_set_f64(e, 0, 0, 1);
+      else
+        lw_literal_set_int(e, 0, 1);
+      return true;
+    case LW_OP_MAXIMUM:
+    case LW_OP_MINIMUM:
+      if (c == LW_CLASS_COMPLEX) return false;
+      set_extreme(e, op == LW_OP_MAXIMUM);
+      return true;
+    case LW_OP_AND:
+      lw_literal_set_int(e, 0, t == LW_PRED ? 1 : -1);
+      return true;
+    case LW_OP_OR:
+    case LW_OP_XOR:
+      lw_literal_set_int(e, 0, 0);
+      return true;
+    default:
+      return false;
+  }
 }
 
 static bool has_dim(int32_t n, const int64_t *dims, int64_t d) {

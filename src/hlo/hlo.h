@@ -219,8 +219,6 @@ void lw_inst_copy_source(lw_inst *dst, const lw_inst *src);
 void lw_inst_set_operand(lw_inst *user, int32_t slot, lw_inst *def);
 /* Every use of old becomes a use of def; the root moves as well. */
 void lw_inst_replace_uses(lw_inst *old, lw_inst *def);
-/* Only the slots of this user. */
-void lw_inst_replace_uses_in(lw_inst *old, lw_inst *user, lw_inst *def);
 /* No uses, not the root. Drops its operand uses and control edges. */
 void lw_inst_remove(lw_inst *inst);
 void lw_inst_drop_operand(lw_inst *inst, int32_t slot);

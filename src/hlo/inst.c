@@ -218,11 +218,6 @@ void lw_inst_replace_uses(lw_inst *old, lw_inst *def) {
   if (lw_inst_is_root(old)) old->parent->root = def;
 }
 
-void lw_inst_replace_uses_in(lw_inst *old, lw_inst *user, lw_inst *def) {
-  for (int32_t k = 0; k < user->n_operands; k++)
-    if (user->operands[k].def == old) lw_inst_set_operand(user, k, def);
-}
-
 void lw_inst_remove(lw_inst *i) {
   LW_ASSERT(i->n_uses == 0 && !lw_inst_is_root(i));
   for (int32_t k = 0; k < i->n_operands; k++)

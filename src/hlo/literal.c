@@ -171,14 +171,6 @@ bool lw_literal_is_uniform(const lw_literal *l) {
   return !memcmp(l->data, (char *)l->data + size, n - size);
 }
 
-bool lw_literal_is_all(const lw_literal *l, double v) {
-  if (!lw_literal_is_uniform(l)) return false;
-  double x = lw_literal_get_f64(l, 0, 0);
-  if (lw_prim_is_complex(l->shape->type) && lw_literal_get_f64(l, 0, 1) != 0)
-    return false;
-  return x == v && !signbit(x) == !signbit(v);
-}
-
 /* ---- narrow floats ----
  * Three families by how the top codes are spent: IEEE (inf and nan), FN (no
  * inf; nan where stated), FNUZ (no inf, no -0, nan is 0x80, bias one higher).

@@ -32,8 +32,6 @@ double lw_literal_get_f64(const lw_literal *l, int64_t i, int part);
 void lw_literal_set_f64(lw_literal *l, int64_t i, int part, double v);
 /* Every element has the same bits as element 0 (and there is one). */
 bool lw_literal_is_uniform(const lw_literal *l);
-/* All elements equal the value (as double compare; -0 is not 0 here). */
-bool lw_literal_is_all(const lw_literal *l, double v);
 
 /* Exact conversions of one narrow float code (bf16, f16, f8*, f6*, f4*) and
  * rounding from double, nearest even, the type's overflow rule (numerics.md).

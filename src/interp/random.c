@@ -18,8 +18,7 @@ lw_status lw_eval_rng(lw_eval *e, const lw_inst *i, lw_val **ops,
 }
 
 /* The state as u64 words; u32 states hold each word's low half first. */
-static lw_status bits(const lw_inst *i, const lw_val *state,
-                      lw_val **parts) {
+static lw_status bits(const lw_inst *i, const lw_val *state, lw_val **parts) {
   int64_t bytes = lw_shape_bytes(state->lit.shape);
   uint64_t words[8], next[8] = {0};
   if (!lw_prim_is_int(state->lit.shape->type) || bytes % 8 || bytes > 24)

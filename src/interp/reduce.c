@@ -303,20 +303,46 @@ lw_val *lw_pack_results(const lw_inst *i, int32_t n, lw_val **outs) {
                                      : outs[0];
 }
 
-lw_status lw_eval_reduce(lw_eval *e, const lw_inst *i, lw_val **ops,
-                         lw_val **out) {
-  int32_t operands = i->n_operands / 2, n_dims = 0, n_kept;
-  const int64_t *dims = lw_inst_i64s(i, LW_ATTR_DIMENSIONS, &n_dims);
+/* A dynamic operand that shrank, at its declared bounds in the reduced dims:
+ * what lies beyond is the reducer's neutral element, so that the fold keeps the
+ * rule of the shape that was read. NULL in *out when the reducer has none: then
+ * the elements at hand are folded. */
+static lw_status fill_bounds(lw_eval *e, const lw_inst *i, const lw_val *v,
+                             lw_opcode op, int32_t n_dims, const int64_t *dims,
+                             lw_val **out) {
+  const lw_shape *s = v->lit.shape, *bound = lw_inst_operand(i, 0)->shape;
+  int64_t full[LW_MAX_RANK], src[LW_MAX_RANK], dst[LW_MAX_RANK];
+  char neutral[16] = {0};
+  lw_literal one = {.shape = s, .data = neutral};
+  *out = NULL;
+  if (i->n_operands != 2 || !lw_fold_neutral(op, &one)) return NULL;
+  memcpy(full, s->dims, (size_t)s->rank * sizeof *full);
+  for (int32_t k = 0; k < n_dims; k++) full[dims[k]] = bound->dims[dims[k]];
+  LW_TRY(lw_val_new(e, lw_shape_array(e->m->ctx, s->type, s->rank, full), out));
+  char *at = (*out)->lit.data;
+  for (int64_t k = 0; k < lw_elems(*out); k++, at += lw_esize(v))
+    memcpy(at, neutral, (size_t)lw_esize(v));
+  lw_byte_strides(s, src);
+  lw_byte_strides((*out)->lit.shape, dst);
+  lw_copy_strided(s->rank, s->dims, lw_esize(v), (*out)->lit.data, dst,
+                  v->lit.data, src);
+  return NULL;
+}
+
+static lw_status reduce_arrays(lw_eval *e, const lw_inst *i, lw_val **ops,
+                               int32_t n_dims, const int64_t *dims,
+                               lw_val **out) {
+  int32_t operands = i->n_operands / 2, n_kept;
   const lw_shape *s = ops[0]->lit.shape;
   lw_prog *p = NULL;
   LW_TRY(lw_prog_get(e, lw_inst_comp(i, LW_ATTR_TO_APPLY), &p));
   LW_TRY(lw_check_reducer(i, p, ops, operands));
-  for (int32_t k = 0; k < n_dims; k++)
-    if (dims[k] < 0 || dims[k] >= s->rank)
-      return lw_error(LW_INVALID_ARGUMENT, "dimensions are out of range");
   lw_fold f = lw_reduce_fold(i);
-  if (!lw_shape_same_dims(s, lw_inst_operand(i, 0)->shape))
-    f = lw_fold_of(s, n_dims, dims, f.op, operands);
+  bool whole = true; /* in the dims that are folded */
+  for (int32_t k = 0; k < n_dims; k++)
+    whole = whole && s->dims[dims[k]] ==
+                         lw_inst_operand(i, 0)->shape->dims[dims[k]];
+  if (!whole) f = lw_fold_of(s, n_dims, dims, f.op, operands);
   int64_t perm[LW_MAX_RANK], kept[LW_MAX_RANK];
   fold_perm(s, n_dims, dims, true, perm, kept, &n_kept);
   lw_val *outs[LW_FOLD_MAX_OPERANDS] = {0};
@@ -330,4 +356,24 @@ lw_status lw_eval_reduce(lw_eval *e, const lw_inst *i, lw_val **ops,
   }
   *out = lw_pack_results(i, operands, outs);
   return NULL;
+}
+
+lw_status lw_eval_reduce(lw_eval *e, const lw_inst *i, lw_val **ops,
+                         lw_val **out) {
+  int32_t n_dims = 0;
+  const int64_t *dims = lw_inst_i64s(i, LW_ATTR_DIMENSIONS, &n_dims);
+  const lw_shape *s = ops[0]->lit.shape;
+  for (int32_t k = 0; k < n_dims; k++)
+    if (dims[k] < 0 || dims[k] >= s->rank)
+      return lw_error(LW_INVALID_ARGUMENT, "dimensions are out of range");
+  lw_val *full = NULL, *own = ops[0];
+  if (!lw_shape_same_dims(s, lw_inst_operand(i, 0)->shape))
+    LW_TRY(fill_bounds(
+        e, i, own, lw_comp_binary_op(lw_inst_comp(i, LW_ATTR_TO_APPLY)), n_dims,
+        dims, &full));
+  if (full) ops[0] = full;
+  lw_status st = reduce_arrays(e, i, ops, n_dims, dims, out);
+  ops[0] = own;
+  lw_val_release(e, full);
+  return st;
 }

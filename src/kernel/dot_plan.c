@@ -1,5 +1,7 @@
 #include "kernel/dot_plan.h"
 
+#include "kernel/index.h"
+
 void lw_axis_add(lw_axis *a, int64_t extent, int64_t stride) {
   if (!a->n && !a->total) a->total = 1;
   a->total *= extent;

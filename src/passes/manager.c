@@ -74,12 +74,6 @@ static const lw_pass *known(const lw_pipeline_options *o, int32_t k) {
                                     : o->extra[k - lw_clean_up_pass_count];
 }
 
-const lw_pass *lw_pass_find(const lw_pipeline_options *o, const char *name) {
-  for (int32_t k = 0; k < known_count(o); k++)
-    if (!strcmp(known(o, k)->name, name)) return known(o, k);
-  return NULL;
-}
-
 static lw_status unknown_pass(const manager *mg, const char *name) {
   const char **names = LW_NEW_ARRAY(mg->arena, const char *, mg->n_slots);
   for (int32_t k = 0; k < mg->n_slots; k++) names[k] = mg->slots[k].pass->name;
@@ -87,7 +81,7 @@ static lw_status unknown_pass(const manager *mg, const char *name) {
   if (near)
     return lw_error(LW_NOT_FOUND, "unknown pass \"%s\"; did you mean \"%s\"?",
                     name, near);
-  return lw_error(LW_NOT_FOUND, "unknown pass \"%s\"; lawson list passes",
+  return lw_error(LW_NOT_FOUND, "unknown pass \"%s\"; see lawson passes",
                   name);
 }
 
@@ -296,6 +290,7 @@ static lw_status run_pass(manager *mg, slot *s, bool *moved) {
   if (s->idle_at == mg->version) return NULL; /* nothing new to look at */
   lw_pass_env env = {.target = mg->o->target,
                      .trace = mg->o->trace,
+                     .overrides = mg->o->overrides,
                      .scratch = lw_arena_new(),
                      .fuel = s->fuel,
                      .option_values = s->option_values,

@@ -40,6 +40,7 @@ typedef struct {
   bool flush_denormals;      /* the run will: constant folding must as well */
   const struct lw_target *target;
   struct lw_trace *trace;
+  struct lw_overrides *overrides; /* of single decisions; NULL: none */
 } lw_pipeline_options;
 
 typedef enum {
@@ -84,8 +85,6 @@ LW_MUST_USE lw_status lw_pipeline_run(lw_module *m, const lw_pipeline *pipeline,
 void lw_pipeline_report_print(lw_buf *b, const lw_pipeline_report *r);
 const char *lw_pass_verdict_name(lw_pass_verdict v); /* "MOVED" ... */
 
-/* The pass of that name among the clean-ups and extra, or NULL. */
-const lw_pass *lw_pass_find(const lw_pipeline_options *o, const char *name);
 /* Instructions of the computations the entry reaches. */
 int64_t lw_module_inst_count(const lw_module *m);
 

@@ -10,6 +10,7 @@
 #include "hlo/hlo.h"
 
 struct lw_trace;  /* src/trace/trace.h */
+struct lw_overrides; /* src/trace/override.h */
 struct lw_target; /* src/target/target.h */
 
 typedef struct {
@@ -19,6 +20,7 @@ typedef struct {
 typedef struct lw_pass_env {
   const struct lw_target *target;
   struct lw_trace *trace;           /* NULL: nobody listens */
+  struct lw_overrides *overrides;   /* --force-edge; NULL: none */
   lw_arena *scratch;                /* freed after the run */
   int64_t fuel;                     /* rewrites left; < 0: no limit */
   const char *const *option_values; /* parallel to the pass's options */

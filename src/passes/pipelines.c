@@ -19,7 +19,7 @@ const int lw_clean_up_pass_count =
 
 /* Operations that are defined by others. */
 #define EXPAND                                            \
-  "map-inliner", "scan-expander", "batchnorm-expander", \
+  "dynamic-padder", "map-inliner", "scan-expander", "batchnorm-expander", \
       "scaled-dot-expander", "ragged-dot-expander"
 
 /* Until nothing moves. */

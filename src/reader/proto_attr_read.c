@@ -389,8 +389,7 @@ static void read_text_attr(attr_in *a) {
       break;
     case LW_ATTR_ORIGIN:
       if (pb_has(a->m, F_ORIGIN))
-        set_str(a, proto_origin_text(in, proto_sub(in, a->m, F_ORIGIN),
-                                     a->inst->shape));
+        set_str(a, proto_origin_text(in, proto_sub(in, a->m, F_ORIGIN)));
       break;
     case LW_ATTR_SPARSITY_CONFIG:
       set_str(a, proto_sparsity_text(in, proto_sub(in, a->m, F_SPARSITY)));

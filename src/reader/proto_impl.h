@@ -67,7 +67,7 @@ lw_status proto_write_attrs(lw_buf *b, const lw_inst *inst,
 
 /* Text forms. Reading gives text in the arena (NULL: nothing to say); writing
  * appends the message, or fails on text it does not understand. */
-const char *proto_origin_text(proto_in *in, pb_msg m, const lw_shape *shape);
+const char *proto_origin_text(proto_in *in, pb_msg m);
 lw_status proto_write_origin(lw_buf *b, uint32_t number, const char *text);
 const char *proto_accuracy_text(proto_in *in, pb_msg m);
 lw_status proto_write_accuracy(lw_buf *b, uint32_t number, const char *text);

@@ -280,8 +280,7 @@ static void origin_tree(lw_buf *b, const origin *v, size_t n, size_t depth) {
   lw_buf_chr(b, ')');
 }
 
-const char *proto_origin_text(proto_in *in, pb_msg m, const lw_shape *shape) {
-  (void)shape;
+const char *proto_origin_text(proto_in *in, pb_msg m) {
   origins v = {0};
   pb_msg e;
   for (pb_iter it = pb_begin(m); proto_next(in, &it, 1, &e);) {

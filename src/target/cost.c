@@ -9,11 +9,6 @@
 
 #include <math.h>
 
-const char *lw_level_name(lw_level level) {
-  static const char *const names[] = {"L1", "L2", "L3", "DRAM"};
-  return names[level];
-}
-
 /* A value of b bytes stays in level X when 2b fits: the kernel that reads it
  * writes or reads something of the same order at the same time. L1 and L2 are
  * a core's; all cores share the value, so both count once a core. */

@@ -86,6 +86,20 @@ bool lw_gpu_is_significant_reduce(const lw_inst *i); /* or a fusion holding one 
 bool lw_gpu_loop_fusible(const lw_inst *i, bool as_producer);
 bool lw_gpu_physically_transposing(const lw_inst *i);
 bool lw_gpu_input_fusible_scatter(const lw_inst *i);
+/* PriorityFusion's own IsFusible; the generic Triton fusions among them. */
+bool lw_gpu_priority_fusible(const lw_inst *i);
+bool lw_gpu_is_triton(const lw_inst *i);
+/* HloInstruction::IsFusible: no side effect, no control flow. */
+bool lw_gpu_inst_is_fusible(const lw_inst *i);
+typedef enum {
+  LW_GPU_FITS,
+  LW_GPU_OVER_SHARED_MEMORY,
+  LW_GPU_OVER_REDUCTIONS,
+  LW_GPU_OVER_PARAMETERS
+} lw_gpu_budget;
+/* Which budget the pair breaks. */
+lw_gpu_budget lw_gpu_budget_of(lw_gpu_model *m, const lw_inst *a,
+                               const lw_inst *b, bool consumer_producer);
 /* Shared memory, unnested reductions, 96 parameters and outputs. */
 bool lw_gpu_fits_budget(lw_gpu_model *m, const lw_inst *a, const lw_inst *b,
                         bool consumer_producer);

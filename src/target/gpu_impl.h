@@ -83,7 +83,7 @@ bool lw_gpu_reshape_is_bitcast(const lw_shape *a, const lw_shape *b,
                                bool ignore_type);
 bool lw_gpu_trivially_reshaped(const lw_shape *a, const lw_shape *b);
 static inline int64_t lw_gpu_ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
+  return b > 0 ? a / b + (a % b > 0) : 0;
 }
 static inline lw_comp *lw_gpu_body(const lw_inst *fusion) {
   return lw_inst_comp(fusion, LW_ATTR_CALLS);
@@ -94,7 +94,6 @@ static inline bool lw_gpu_is_fusion(const lw_inst *i) {
 bool lw_gpu_is_mof(const lw_inst *i); /* a fusion whose root is a tuple */
 bool lw_gpu_uses(const lw_inst *user, const lw_inst *def);
 int32_t lw_gpu_operand_index(const lw_inst *user, const lw_inst *def);
-bool lw_gpu_inst_is_fusible(const lw_inst *i); /* HloInstruction::IsFusible */
 
 /* ---- reductions (gpu_reduction.c) ---- */
 typedef struct {
@@ -172,5 +171,9 @@ typedef struct {
 
 gpu_launch lw_gpu_launch(lw_gpu_model *m, const gpu_analysis *a,
                          lw_arena *arena);
+gpu_launch lw_gpu_launch_reduction(lw_gpu_model *m, const gpu_analysis *a,
+                                   lw_arena *arena);
+int64_t lw_gpu_split_grid(const lw_gpu_device *d, int64_t threads,
+                          int64_t blocks);
 
 #endif

@@ -22,24 +22,45 @@ const char *lw_gate_name(lw_gate gate) {
 struct lw_trace {
   lw_arena *arena;
   LW_VEC(lw_decision) list;
+  lw_intern *names;
+  lw_map was; /* interned name -> interned name */
 };
 
 lw_trace *lw_trace_new(void) {
   lw_arena *a = lw_arena_new();
   lw_trace *t = LW_NEW(a, lw_trace);
   t->arena = a;
+  t->names = lw_intern_new(a);
   return t;
 }
 
 void lw_trace_free(lw_trace *t) {
   if (!t) return;
   lw_vec_free(&t->list);
+  lw_map_free(&t->was);
+  lw_intern_free(t->names);
   lw_arena_free(t->arena);
 }
 
 static const char *keep(lw_trace *t, const char *s) {
-  return s ? lw_arena_strdup(t->arena, s, strlen(s)) : "";
+  return s ? lw_intern_str(t->names, s, strlen(s)) : "";
 }
+
+/* ---- names ---- */
+
+void lw_trace_rename(lw_trace *t, const char *now, const char *was) {
+  if (!t || !strcmp(now, was)) return;
+  lw_map_set_ptr(&t->was, keep(t, now), keep(t, lw_trace_origin(t, was)));
+}
+
+const char *lw_trace_origin(const lw_trace *t, const char *name) {
+  const char *was =
+      t ? lw_map_ptr(&t->was, lw_intern_str(t->names, name, strlen(name)))
+        : NULL;
+  return was ? was : name;
+}
+
+/* ---- records ---- */
 
 void lw_trace_add(lw_trace *t, const lw_decision *d) {
   if (!t) return;
@@ -52,6 +73,10 @@ void lw_trace_add(lw_trace *t, const lw_decision *d) {
   copy.producer = keep(t, d->producer);
   copy.consumer = keep(t, d->consumer);
   copy.text = keep(t, d->text);
+  copy.value =
+      keep(t, d->value ? d->value : lw_trace_origin(t, copy.producer));
+  copy.reader =
+      keep(t, d->reader ? d->reader : lw_trace_origin(t, copy.consumer));
   copy.flip = d->flip ? keep(t, d->flip) : "nothing: rule";
   lw_vec_push(&t->list, copy);
 }

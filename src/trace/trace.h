@@ -35,6 +35,10 @@ typedef struct lw_decision {
   const char *computation;
   const char *producer; /* instruction names */
   const char *consumer;
+  /* What they were called before fusing: the producer's value, and the
+   * instruction of the consumer that reads it. lw_trace_add fills both from
+   * lw_trace_rename's table where they are NULL. */
+  const char *value, *reader;
   lw_gate gate;
   bool yes;
   lw_reason reason;
@@ -62,6 +66,11 @@ const lw_decision *lw_trace_at(const lw_trace *t, size_t i);
 /* The last record on an edge (names without %), or NULL. */
 const lw_decision *lw_trace_find(const lw_trace *t, const char *producer,
                                  const char *consumer);
+/* Passes give fusions and the copies inside them new names: `now` computes what
+ * `was` computed. origin follows them back to the first; an unknown name is
+ * its own. */
+void lw_trace_rename(lw_trace *t, const char *now, const char *was);
+const char *lw_trace_origin(const lw_trace *t, const char *name);
 /* One line a record, columns aligned, a head line. */
 void lw_trace_print(lw_buf *b, const lw_trace *t);
 

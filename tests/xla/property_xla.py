@@ -6,7 +6,7 @@
 RUN_TOOL (tests/gen) writes modules with inputs and native results; XLA compiles the same texts and the outputs are
 compared, element by element:
   integers, pred     equal
-  floats, complex    within BOUND ulp of the larger of the two at the type's precision, or of the output's scale
+  floats, complex    within BOUNDS ulp of the larger of the two at the type's precision, or one of the output's scale
 NaN equals NaN. Masked and counted, because the two differ there on purpose (docs/numerics.md) or because the program
 makes a rounding large:
   subnormals         the module agrees once Lawson flushes them too, as XLA:CPU always does
@@ -15,15 +15,17 @@ makes a rounding large:
   float bits         integer outputs of a module that reads a float's bits as an integer
   ill-conditioned    outputs that move out of bounds on XLA itself when its inputs change by one ulp (a comparison, a
                      floor or a cancellation on the way)
-Modules that XLA refuses are counted by its words. Exit 1 when one is out of bounds
-or fewer than --need were compared; 77 when jaxlib is missing.
+Modules that XLA refuses are counted by its words. Exit 1 when one is out of bounds or fewer than --need were compared;
+77 when jaxlib is missing.
 """
 import collections
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+from multiprocessing.pool import ThreadPool
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -36,7 +38,8 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
 
-BOUND = 256  # ulp, over up to 24 steps with library functions
+# Ulp, over up to 24 steps with library functions; by the bytes of the (part's) type.
+BOUNDS = {8: 256, 4: 256, 2: 8, 1: 2}
 NARROW = {"bf16": "bfloat16", "f8e5m2": "float8_e5m2", "f8e4m3fn": "float8_e4m3fn"}
 NAMES = {"BF16": "bfloat16", "PRED": "bool", "F8E5M2": "float8_e5m2", "F8E4M3FN": "float8_e4m3fn"}
 KINDS = {"F": "float", "S": "int", "U": "uint", "C": "complex"}
@@ -96,7 +99,8 @@ def difference(ours, theirs, tally=None):
     limits = precision(ours.dtype)
     with np.errstate(all="ignore"):
         scale = float(np.abs(y[np.isfinite(y)]).max(initial=0))
-        bound = BOUND * float(limits.eps) * np.maximum(np.maximum(np.abs(x), np.abs(y)), scale / BOUND)
+        ulps = BOUNDS[ours.dtype.itemsize // len(x) if ours.dtype.kind == "c" else ours.dtype.itemsize]
+        bound = float(limits.eps) * np.maximum(ulps * np.maximum(np.abs(x), np.abs(y)), scale)
         bound = np.maximum(bound, 2 * float(limits.smallest_normal))
         good = (np.abs(x - y) <= bound) | (np.isnan(x) & np.isnan(y)) | (x == y)
         if ours.dtype.kind == "c":
@@ -171,32 +175,68 @@ def outputs(path, like):
     return [o if o.dtype == t.dtype else o.view(t.dtype) for o, t in zip(found, like)]
 
 
+def worker(folder, first, end):
+    """One JSON line before each module and one after: XLA may take the process down with it."""
+    peer = Peer()
+    for seed in range(first, end):
+        if not os.path.exists(os.path.join(folder, f"{seed}.out.npz")):
+            continue
+        print(json.dumps({"begin": seed}), flush=True)
+        tally = collections.Counter()
+        why = one(peer, folder, seed, tally)
+        print(json.dumps({"seed": seed, "why": why, "tally": tally}), flush=True)
+
+
+def supervise(folder, first, end, tally, failures):
+    while first < end:
+        child = subprocess.Popen([sys.executable, __file__, f"--worker={folder},{first},{end}"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        at, done = end, False
+        for line in child.stdout:
+            j = json.loads(line)
+            done = "seed" in j
+            at = j.get("begin", at)
+            if done:
+                tally.update(j["tally"])
+                if j["why"]:
+                    failures.append((j["seed"], j["why"]))
+        code = child.wait()
+        if code and done or code and at == end:
+            raise SystemExit(f"the peer fails: exit {code}")
+        if code:
+            tally[f"refused: XLA ends with signal {-code}"] += 1
+        first = at + 1
+
+
 def main():
     flags = dict(a.lstrip("-").partition("=")[::2] for a in sys.argv[1:] if a.startswith("-"))
+    if "worker" in flags:
+        folder, first, end = flags["worker"].rsplit(",", 2)
+        return worker(folder, int(first), int(end))
     tool = [a for a in sys.argv[1:] if not a.startswith("-")][0]
     first, count = int(flags.get("from", 0)), int(flags.get("count", 560))
-    tally, failed = collections.Counter(), 0
-    peer = Peer()
+    tally, failures, failed = collections.Counter(), [], 0
     with tempfile.TemporaryDirectory() as folder:
-        folder = flags.get("folder", folder)
-        if "folder" not in flags:
-            failed += subprocess.run([tool, folder, str(first), str(count)]).returncode != 0
-        for seed in range(first, first + count):
-            if not os.path.exists(os.path.join(folder, f"{seed}.out.npz")):
-                continue
-            why = one(peer, folder, seed, tally)
-            if why:
-                failed += 1
-                print(f"seed {seed}: out of bounds: {why}", flush=True)
-                if "v" in flags:
-                    print(open(os.path.join(folder, f"{seed}.hlo")).read())
+        if subprocess.run([tool, folder, str(first), str(count)]).returncode:
+            failed = 1
+            print("some modules do not run: FAILED")
+        middle = first + count // 2
+        halves = [(folder, first, middle, tally, failures), (folder, middle, first + count, tally, failures)]
+        with ThreadPool(2) as pool:
+            pool.starmap(supervise, halves)
+        for seed, why in sorted(failures):
+            print(f"seed {seed}: out of bounds: {why}", flush=True)
+            if "v" in flags:
+                with open(os.path.join(folder, f"{seed}.hlo")) as f:
+                    print(f.read())
     for name, n in sorted(tally.items()):
         print(f"{n:8} {name}")
     need = int(flags.get("need", 0))
     if tally["compared"] < need:
         print(f"fewer than {need} compared: FAILED")
         failed += 1
-    print(f"{tally['compared'] - failed} passed, {failed} failed")
+    failed += len(failures)
+    print(f"{tally['compared'] - len(failures)} passed, {failed} failed")
     return 1 if failed else 0
 
 

@@ -193,8 +193,6 @@ void lw_seek(lw_fn *f, int level);
 /* Around code that seeks: enter takes the builder's block for the innermost. */
 void lw_enter(lw_fn *f);
 void lw_leave(lw_fn *f);
-/* A value just made is in registers: readers of this element find it. */
-void lw_remember(lw_fn *f, lw_value v, const lw_expr *const *idx, lw_ev ev);
 /* The element(s) of a value at idx (one expression a dim), under f->mask. */
 lw_ev lw_emit_value(lw_fn *f, lw_value v, const lw_expr *const *idx);
 /* The same where n conditions hold (elsewhere the lanes are anything and

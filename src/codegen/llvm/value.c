@@ -702,9 +702,3 @@ lw_ev lw_emit_value(lw_fn *f, lw_value v, const lw_expr *const *idx) {
   lw_leave(f);
   return r;
 }
-
-void lw_remember(lw_fn *f, lw_value v, const lw_expr *const *idx, lw_ev ev) {
-  int32_t rank = lw_value_shape(v)->rank;
-  memo_add(f, f->n_levels - 1, v.inst, v.leaf, rank, idx, f->mask.s,
-           ev.vec ? f->mask.v : NULL, ev);
-}
