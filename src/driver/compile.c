@@ -6,6 +6,7 @@
 #include "fusion/fusion.h"
 #include "hlo/check.h"
 #include "lib/rng.h"
+#include "trace/override.h"
 
 struct lw_compiled {
   lw_arena *arena;

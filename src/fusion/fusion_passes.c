@@ -11,6 +11,7 @@ static const lw_pass *const passes[] = {
     &lw_pass_fusion_wrapper,
     &lw_pass_variadic_op_splitter,
     &lw_pass_sort_iota_fusion,
+    &lw_pass_gpu_priority_fusion,
     &lw_pass_fusion_cse,
 };
 
@@ -36,9 +37,6 @@ const char *const *lw_fusion_only(bool gpu) {
   static const char *const xla_gpu[] = {"variadic-op-splitter",
                                         "sort-iota-fusion",
                                         "gpu-priority-fusion",
-                                        "fusion-cse",
-                                        "dce",
-                                        "gpu-multi-output-fusion",
                                         "fusion-cse",
                                         "dce",
                                         NULL};

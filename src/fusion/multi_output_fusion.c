@@ -23,7 +23,9 @@
 #include "fusion/fusion.h"
 #include "fusion/groups.h"
 
-enum { MAX_BUFFERS = 256, MAX_OPS = 500, MAX_BACK = 24 };
+/* Bounds on a kernel (arguments, instructions) and on the search: readers of
+ * one value that are looked at, and how far back a reader looks for company. */
+enum { MAX_BUFFERS = 256, MAX_OPS = 500, MAX_READERS = 4096, MAX_BACK = 24 };
 #define SERIAL_ELEMENTS 4096.0
 #define ORDER_STEP 64u /* gaps for what joins bring */
 
@@ -324,8 +326,7 @@ static lw_verdict profitability(run *r, const lw_inst *a, const lw_inst *b) {
 }
 
 static bool ask(run *r, lw_inst *a, lw_inst *b) {
-  lw_override *e =
-      lw_override_on(r->env->overrides, r->env->trace, a, b, -1);
+  lw_override *e = lw_override_on(r->env->overrides, r->env->trace, a, b, -1);
   lw_verdict v = fusibility(r, a, b);
   (void)lw_override_verdict(e, v, true);
   lw_gate_record(r->env->trace, "multi-output-fusion", a, b, v);
@@ -417,7 +418,7 @@ static int32_t kernels_reading(run *r, const lw_inst *def, lw_inst ***out) {
 
 static bool join_siblings(run *r, const lw_inst *def) {
   lw_inst **v;
-  if (def->n_uses < 2 || def->n_uses > 4096) return false;
+  if (def->n_uses < 2 || def->n_uses > MAX_READERS) return false;
   int32_t n = kernels_reading(r, def, &v);
   for (int32_t b = 1; b < n; b++)
     for (int32_t a = b; a-- > 0 && b - a <= MAX_BACK;) {

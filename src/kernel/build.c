@@ -15,6 +15,9 @@
 /* Repeating this many additions an element costs as much as memory. */
 #define REPEAT_COST 8.0
 #define MOST_VISITS 16
+/* A reduce becomes its blocks and their fold from this many elements on, while
+ * it has too few results for the threads (columns: vectors of results). */
+enum { PARTS_WORK = 65536, PARTS_ROWS = 16, PARTS_COLUMNS = 4096 };
 #define IMMEDIATE_BYTES 64
 
 static lw_place *place(lw_builder *b, const lw_inst *i) {
@@ -271,8 +274,8 @@ static bool wants_parts(const lw_inst *i, int64_t *blocks) {
   else
     *blocks = (f.outer + LW_FOLD_OUTER_BLOCK - 1) / LW_FOLD_OUTER_BLOCK;
   double work = (double)kept * (double)f.n;
-  if (*blocks < 2 || work < 65536) return false;
-  return f.rule == LW_FOLD_ROW ? kept < 16 : kept < 4096;
+  if (*blocks < 2 || work < (double)PARTS_WORK) return false;
+  return f.rule == LW_FOLD_ROW ? kept < PARTS_ROWS : kept < PARTS_COLUMNS;
 }
 
 static const lw_shape *part_shape(const lw_inst *i, const lw_shape *out,

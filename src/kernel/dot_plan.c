@@ -99,7 +99,33 @@ static int64_t conv_bytes(const lw_inst *conv) {
   return features ? ker->elements / features * LW_CONV_LANE_BYTES : 0;
 }
 
+/* Lanes along a last dim that is spatial are good when it is long; they cannot
+ * be where the input has holes along it. Lanes along features cost a store an
+ * element at the end, which long chains pay for. */
+bool lw_conv_feature_points(const lw_inst *conv) {
+  const lw_dim_labels *dl =
+      lw_inst_attr(conv, LW_ATTR_DIM_LABELS)->u.dim_labels;
+  const lw_window *w = lw_inst_window(conv);
+  const lw_shape *ker = lw_value_shape(lw_value_operand(conv, 1));
+  int64_t last = conv->shape->rank - 1;
+  int64_t features = ker->dims[dl->kernel_output_feature];
+  if (dl->output_feature == last || features < 4) return false;
+  if (lw_prim_is_complex(conv->shape->type) || conv->shape->elements == 0)
+    return false;
+  if (lw_inst_i64(conv, LW_ATTR_FEATURE_GROUP_COUNT, 1) > 1 ||
+      lw_inst_i64(conv, LW_ATTR_BATCH_GROUP_COUNT, 1) > 1 ||
+      conv_bytes(conv) > LW_CONV_MOST_WORK)
+    return false;
+  bool narrow =
+      conv->shape->dims[last] < LW_CONV_NARROW || last == dl->output_batch;
+  for (int32_t i = 0; i < dl->n_spatial; i++)
+    narrow |= dl->output_spatial[i] == last && w->dims[i].lhs_dilation > 1;
+  return narrow || (features >= LW_CONV_FEATURES &&
+                    ker->elements / features >= LW_CONV_LEAST_K);
+}
+
 bool lw_conv_packs(const lw_inst *conv) {
+  if (lw_conv_feature_points(conv)) return true;
   const lw_dim_labels *dl =
       lw_inst_attr(conv, LW_ATTR_DIM_LABELS)->u.dim_labels;
   const lw_shape *ker = lw_value_shape(lw_value_operand(conv, 1));

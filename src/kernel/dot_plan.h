@@ -51,6 +51,11 @@ lw_dot_plan lw_dot_plan_of(const lw_inst *dot);
  * LW_CONV_LANE_BYTES of features, all of the contracting index. */
 enum { LW_CONV_LANE_BYTES = 256, LW_CONV_MOST_WORK = 64 << 20 };
 bool lw_conv_packs(const lw_inst *conv);
+/* The output features are not the result's last dim, and yet the lanes run
+ * along them: points are the dims up to and with them, in tiles of
+ * LW_CONV_FEATURES. Otherwise points are all dims but the last. */
+enum { LW_CONV_FEATURES = 16, LW_CONV_LEAST_K = 64, LW_CONV_NARROW = 8 };
+bool lw_conv_feature_points(const lw_inst *conv);
 /* Thread scratch of the stage's own, 0 when it does not pack. */
 int64_t lw_conv_work_bytes(const lw_inst *conv);
 

@@ -56,8 +56,12 @@ static int32_t tileable(const lw_stage *s) {
       lw_inst_i64s(s->inst, LW_ATTR_RHS_CONTRACTING_DIMS, &nc);
       return rank - (lw_inst_operand(s->inst, 1)->shape->rank - nb - nc);
     }
-    case LW_STAGE_CONV:
-      return rank - 1;
+    case LW_STAGE_CONV: {
+      const lw_dim_labels *dl =
+          lw_inst_attr(s->inst, LW_ATTR_DIM_LABELS)->u.dim_labels;
+      return lw_conv_feature_points(s->inst) ? (int32_t)dl->output_feature + 1
+                                             : rank - 1;
+    }
     case LW_STAGE_SCATTER:
     case LW_STAGE_SELECT_SCATTER:
     case LW_STAGE_RNG_BITS:
@@ -382,12 +386,17 @@ static int64_t tile_bytes_per_point(lw_builder *b, const lw_phase *p) {
   return bytes > 0 ? bytes : 1;
 }
 
-/* Its register tile has 8 rows: a tile of fewer computes the others in vain. */
-static bool has_packed_dot(lw_builder *b, const lw_phase *p) {
-  for (int32_t s = p->first_stage; s < p->first_stage + p->n_stages; s++)
-    if (stage(b, s)->kind == LW_STAGE_DOT && stage(b, s)->work_bytes)
-      return true;
-  return false;
+/* The register tile of a packed dot has 8 rows, lanes may be points of a
+ * convolution: a tile of fewer computes the others in vain. */
+static int64_t points_together(lw_builder *b, const lw_phase *p) {
+  int64_t n = 1;
+  for (int32_t s = p->first_stage; s < p->first_stage + p->n_stages; s++) {
+    const lw_stage *x = stage(b, s);
+    if (x->kind == LW_STAGE_DOT && x->work_bytes && n < 8) n = 8;
+    if (x->kind == LW_STAGE_CONV && lw_conv_feature_points(x->inst))
+      n = LW_CONV_FEATURES;
+  }
+  return n;
 }
 
 /* Points of one call: a few microseconds of work, at least a cache's worth of
@@ -418,7 +427,8 @@ static void choose_grain(lw_builder *b, lw_phase *p, bool one_group) {
   for (int32_t s = p->first_stage; s < p->first_stage + p->n_stages; s++)
     points_are_lanes |= stage(b, s)->domain->elements == n;
   if (points_are_lanes && p->grain < 64 && p->grain < n) p->grain = 64;
-  if (has_packed_dot(b, p)) p->grain = (p->grain + 7) / 8 * 8;
+  int64_t together = points_together(b, p);
+  p->grain = (p->grain + together - 1) / together * together;
   if (p->grain > n && n > 0) p->grain = n;
   p->n_tiles = n > 0 ? (n + p->grain - 1) / p->grain : 0;
 }

@@ -7,6 +7,8 @@
  * wrap gives the type's bounds. */
 #include "passes/rewrite.h"
 
+enum { MAX_SCAN = 4096 }; /* elements of a constant that are looked at */
+
 void lw_int_bounds(lw_prim t, int64_t *lo, int64_t *hi) {
   int bits = t == LW_PRED ? 1 : lw_prim_table[t].bits;
   if (lw_prim_is_signed(t)) {
@@ -48,7 +50,7 @@ static range of(const lw_inst *x, int depth);
 static range constant(const lw_inst *x) {
   const lw_literal *l = lw_inst_literal(x);
   range f = full(x);
-  if (!l || l->shape->elements < 1 || l->shape->elements > 4096) return f;
+  if (!l || l->shape->elements < 1 || l->shape->elements > MAX_SCAN) return f;
   range r = {lw_literal_get_int(l, 0), lw_literal_get_int(l, 0)};
   for (int64_t k = 1; k < l->shape->elements; k++) {
     int64_t v = lw_literal_get_int(l, k);

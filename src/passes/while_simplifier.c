@@ -82,11 +82,15 @@ static bool outside_uses(loop *l, int32_t k) {
 
 /* ---- 2: constants sink ---- */
 
+/* A larger constant is one value in memory rather than one in each place. */
+enum { SINK_BYTES = 65536 };
+
 static bool is_sinkable(const lw_inst *x) {
   for (int depth = 0; depth < 8 && x->opcode == LW_OP_BROADCAST; depth++)
     x = lw_op(x, 0);
   if (x->opcode == LW_OP_CONSTANT)
-    return lw_shape_is_array(x->shape) && lw_shape_bytes(x->shape) <= 65536;
+    return lw_shape_is_array(x->shape) &&
+           lw_shape_bytes(x->shape) <= SINK_BYTES;
   return x->opcode == LW_OP_IOTA;
 }
 

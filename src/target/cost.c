@@ -12,6 +12,12 @@
 /* A value of b bytes stays in level X when 2b fits: the kernel that reads it
  * writes or reads something of the same order at the same time. L1 and L2 are
  * a core's; all cores share the value, so both count once a core. */
+
+const char *lw_level_name(lw_level level) {
+  static const char *const names[] = {"L1", "L2", "L3", "DRAM"};
+  return names[level];
+}
+
 lw_level lw_cost_level(const lw_target *t, double b) {
   if (2 * b <= t->v.l1_bytes * t->v.cores) return LW_LEVEL_L1;
   if (2 * b <= t->v.l2_bytes * t->v.cores) return LW_LEVEL_L2;

@@ -7,6 +7,7 @@
 
 typedef enum { LW_LEVEL_L1, LW_LEVEL_L2, LW_LEVEL_L3, LW_LEVEL_DRAM } lw_level;
 
+const char *lw_level_name(lw_level level);
 /* Where a value of that size is found by the kernel after the one that wrote
  * it: the smallest level that holds it twice (it shares the level with what the
  * kernel reads or writes beside it). */

@@ -30,6 +30,7 @@ typedef struct {
   LLVMValueRef b, pos[LW_MAX_RANK], feature; /* of the chunk */
   LLVMValueRef lane_mask;
   lw_acc_slot total[MAX_UNROLL], part[MAX_UNROLL];
+  bool by_points;      /* lw_conv_feature_points */
   bool depthwise;      /* a lane's features are its own input feature */
   LLVMValueRef packed; /* the kernel of the chunk's features, or NULL */
 } conv;
@@ -320,11 +321,11 @@ static void chunk(conv *c) {
   }
   contract(c, b, mul(c, group, c->in_features));
   LLVMValueRef at = out_offset(c);
+  int64_t step = c->by_points ? c->out_stride[c->dl->output_feature] : 1;
   for (int u = 0; u < c->unroll; u++) {
-    LLVMValueRef p =
-        lw_dot_out(&c->d, add(c, at, lw_i64(f, (int64_t)u * c->width)));
-    lw_dot_store(&c->d, lw_acc_get(&c->d, &c->total[u]), p, c->width,
-                 c->lane_mask);
+    LLVMValueRef first = add(c, at, lw_i64(f, (int64_t)u * c->width * step));
+    lw_dot_store_strided(&c->d, lw_acc_get(&c->d, &c->total[u]), first, step,
+                         c->width, c->lane_mask);
   }
 }
 
@@ -360,6 +361,10 @@ static void choose_lanes(conv *c) {
   int64_t last = c->out->rank - 1, n = c->out->dims[last];
   c->lane_dim = -1;
   c->width = c->d.width;
+  if (c->by_points) {
+    while (c->width > 1 && c->width / 2 >= c->features) c->width /= 2;
+    return;
+  }
   for (int32_t i = 0; i < c->dl->n_spatial; i++)
     if (c->dl->output_spatial[i] == last) c->lane_dim = i;
   if (c->lane_dim >= 0 && c->w->dims[c->lane_dim].lhs_dilation > 1) {
@@ -433,6 +438,65 @@ static void by_features(conv *c) {
   lw_loop_end(f, &g);
 }
 
+/* ---- points that are features ---- */
+
+/* The chunk's features at all positions behind them. */
+static void feature_chunk(conv *c, LLVMValueRef feature, int unroll) {
+  lw_fn *f = c->d.f;
+  int32_t from = (int32_t)c->dl->output_feature + 1;
+  lw_loop loops[LW_MAX_RANK];
+  c->feature = feature;
+  c->unroll = unroll;
+  pack(c);
+  for (int32_t d = from; d < c->out->rank; d++) {
+    loops[d] =
+        lw_loop_begin(f, lw_i64(f, 0), lw_i64(f, c->out->dims[d]), 1, "pos");
+    *coordinate(c, d) = loops[d].iv;
+  }
+  chunk(c);
+  for (int32_t d = c->out->rank - 1; d >= from; d--) lw_loop_end(f, &loops[d]);
+}
+
+/* Features [lo, hi): whole chunks, then vectors of which the last is masked. */
+static void feature_range(conv *c, LLVMValueRef lo, LLVMValueRef hi) {
+  lw_fn *f = c->d.f;
+  int unroll = MAX_UNROLL;
+  while (unroll > 1 && (int64_t)unroll * c->width > c->features) unroll /= 2;
+  int64_t step = (int64_t)unroll * c->width;
+  LLVMValueRef n = LLVMBuildUDiv(f->b, sub(c, hi, lo), lw_i64(f, step), "");
+  LLVMValueRef whole = add(c, lo, mul(c, n, step));
+  c->lane_mask = NULL;
+  lw_loop l = lw_loop_begin(f, lo, whole, step, "fc");
+  feature_chunk(c, l.iv, unroll);
+  lw_loop_end(f, &l);
+  l = lw_loop_begin(f, whole, hi, c->width, "fv");
+  c->lane_mask = lw_mask_below(f, l.iv, hi, c->width);
+  feature_chunk(c, l.iv, 1);
+  lw_loop_end(f, &l);
+}
+
+/* Points count the dims up to and with the features. */
+static void by_feature_points(conv *c) {
+  lw_fn *f = c->d.f;
+  int64_t outer = 1, n = f->phase->n_points > 0 ? f->phase->n_points : 1;
+  for (int32_t d = 0; d < c->dl->output_feature; d++) outer *= c->out->dims[d];
+  LLVMValueRef from = mul(c, f->p0, outer * c->features / n);
+  LLVMValueRef to = mul(c, f->p1, outer * c->features / n);
+  LLVMValueRef all = lw_i64(f, c->features), one = lw_i64(f, 1);
+  LLVMValueRef end = add(c, LLVMBuildUDiv(f->b, sub(c, to, one), all, ""), one);
+  lw_loop l = lw_loop_begin(f, LLVMBuildUDiv(f->b, from, all, ""), end, 1, "o");
+  LLVMValueRef base = mul(c, l.iv, c->features), p = l.iv;
+  for (int32_t d = (int32_t)c->dl->output_feature - 1; d >= 0; d--) {
+    LLVMValueRef extent = lw_i64(f, c->out->dims[d]);
+    *coordinate(c, d) = LLVMBuildURem(f->b, p, extent, "");
+    p = LLVMBuildUDiv(f->b, p, extent, "");
+  }
+  LLVMValueRef lo =
+      lw_min_max(f, "llvm.smax", sub(c, from, base), lw_i64(f, 0));
+  feature_range(c, lo, lw_min_max(f, "llvm.smin", sub(c, to, base), all));
+  lw_loop_end(f, &l);
+}
+
 static void setup(conv *c, const lw_inst *i) {
   c->inst = i;
   c->dl = lw_inst_attr(i, LW_ATTR_DIM_LABELS)->u.dim_labels;
@@ -469,10 +533,16 @@ lw_status lw_emit_conv_stage(lw_fn *f, const lw_stage *s) {
   for (int i = 0; i < 2; i++)
     c.d.base[i] = lw_array_base(f, lw_value_operand(s->inst, i));
   c.d.dest = lw_dest_base(f, s, 0);
+  c.by_points = lw_conv_feature_points(s->inst);
   choose_lanes(&c);
   for (int u = 0; u < MAX_UNROLL; u++) {
     c.total[u] = lw_acc_slot_new(&c.d, c.width);
     c.part[u] = lw_acc_slot_new(&c.d, c.width);
+  }
+  if (c.by_points) {
+    c.packed = lw_at(f, f->scratch, lw_i64(f, s->work_offset), 1);
+    by_feature_points(&c);
+    return f->error;
   }
   if (features_last(&c)) {
     if (c.width > 1 && lw_conv_packs(s->inst))

@@ -510,13 +510,15 @@ void lw_dot_store_strided(lw_dot *d, lw_acc a, LLVMValueRef first,
   }
   for (int i = 0; i < width; i++) {
     LLVMValueRef at = lw_i64(f, i);
-    lw_if branch = lw_if_begin(f, LLVMBuildExtractElement(f->b, mask, at, ""));
+    lw_if branch = {0};
+    if (mask)
+      branch = lw_if_begin(f, LLVMBuildExtractElement(f->b, mask, at, ""));
     lw_acc one;
     for (int j = 0; j < d->n_chains; j++)
       one.v[j] = LLVMBuildExtractElement(f->b, a.v[j], at, "");
     lw_dot_store(d, one, lw_dot_out(d, lw_add(f, first, lw_i64(f, i * stride))),
                  1, NULL);
-    lw_if_end(f, &branch);
+    if (mask) lw_if_end(f, &branch);
   }
 }
 
