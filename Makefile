@@ -26,7 +26,10 @@ soak:
 	@tools/setup.sh check
 	@cmake --preset release >/dev/null
 	@cmake --build $(BUILD)
+	@cmake --preset fuzz >/dev/null
+	@cmake --build build-fuzz --target fuzz_text fuzz_proto fuzz_passes
 	@LW_SOAK=1 $(CTEST) -L soak
+	@ctest --test-dir build-fuzz --output-on-failure -R '^fuzz_.*_soak$$'
 
 bless: build
 	@tools/setup.sh check

@@ -137,12 +137,11 @@ static void print_edge(const lw_explain_edge *e, int width, bool more) {
          d->yes ? cli_green(1) : cli_red(1), d->yes ? "fused" : "refused",
          cli_plain(1), lw_gate_name(d->gate), lw_reason_table[d->reason].code);
   print_times(e);
-  printf("  %s\n", d->flip);
+  printf(" %12lld  %s\n", (long long)d->bytes, d->flip);
   lw_buf_free(&b);
   if (!more) return;
-  printf("       %s (lawson help %s); %lld bytes, asked %lld times\n",
-         lw_reason_table[d->reason].line, lw_reason_table[d->reason].code,
-         (long long)d->bytes, (long long)e->asked);
+  printf("       %s (lawson help %s)\n", lw_reason_table[d->reason].line,
+         lw_reason_table[d->reason].code);
   if (e->producer.op_name[0] || e->consumer.op_name[0])
     printf("       %s (%s:%lld) > %s (%s:%lld)\n", e->producer.op_name,
            e->producer.file, (long long)e->producer.line, e->consumer.op_name,
@@ -151,17 +150,18 @@ static void print_edge(const lw_explain_edge *e, int width, bool more) {
 
 static void print_edges(const lw_explain *e, const filter *f) {
   int width = edge_width(e, f);
-  printf("%s%5s  %-*s  %-7s %-13s %-20s %19s %10s  %s%s\n", cli_bold(1),
+  printf("%s%5s  %-*s  %-7s %-13s %-20s %19s %10s %12s  %s%s\n", cli_bold(1),
          "order", width, "edge", "verdict", "gate", "reason",
-         "unfused > fused us", "saved us", "what would flip it", cli_plain(1));
+         "unfused > fused us", "saved us", "bytes", "what would flip it",
+         cli_plain(1));
   for (size_t k = 0; k < e->edges.len; k++)
     if (edge_passes(f, &e->edges.data[k]))
       print_edge(&e->edges.data[k], width, is_filtered(f));
 }
 
 static void print_left(const lw_explain_left *l) {
-  printf("%12lld  %-4s  %-15s  %s %s", (long long)l->bytes, l->level,
-         lw_left_class_name(l->class), l->value, l->shape);
+  printf("%12lld  %-4s %9.3f  %-15s  %s %s", (long long)l->bytes, l->level,
+         l->trip_ns / 1e3, lw_left_class_name(l->class), l->value, l->shape);
   if (strcmp(l->value, l->name)) printf(" [%s]", l->name);
   printf(", read by");
   for (int32_t k = 0; k < l->n_readers; k++) printf(" %s", l->readers[k]);
@@ -173,8 +173,8 @@ static void print_left(const lw_explain_left *l) {
 
 static int64_t print_lefts(const lw_explain *e, const filter *f) {
   int64_t sum = 0;
-  printf("\n%s%12s  %-4s  %-15s  %s%s\n", cli_bold(1), "bytes", "in", "class",
-         "value left in memory", cli_plain(1));
+  printf("\n%s%12s  %-4s %9s  %-15s  %s%s\n", cli_bold(1), "bytes", "in", "us",
+         "class", "value left in memory", cli_plain(1));
   for (size_t k = 0; k < e->left.len; k++) {
     const lw_explain_left *l = &e->left.data[k];
     if (!value_passes(f, l->name, l->value, &l->source)) continue;
@@ -188,13 +188,14 @@ static int64_t print_lefts(const lw_explain *e, const filter *f) {
 static void print_wall(const lw_explain_wall *w) {
   printf("the wall: %s %s, %lld bytes, needs %s\n", w->value, w->shape,
          (long long)w->bytes, w->needs);
+  bool nothing = !strcmp(w->crosses, "nothing");
+  printf("  under --fusion=%s ", w->strategy);
   if (w->in_memory)
-    printf("  under --fusion=%s it is written and read again: it crosses "
-           "%s%s%s",
-           w->strategy, cli_red(1), w->crosses, cli_plain(1));
-  else
-    printf("  under --fusion=%s it crosses %snothing%s: %s holds it row by row",
-           w->strategy, cli_green(1), cli_plain(1), w->name);
+    printf("it is %s: ",
+           w->input ? "an input, read twice" : "written and read again");
+  printf("it crosses %s%s%s", nothing ? cli_green(1) : cli_red(1), w->crosses,
+         cli_plain(1));
+  if (!w->in_memory) printf(": %s holds it row by row", w->name);
   if (w->row_bytes && !w->in_memory)
     printf(", %lld bytes a row", (long long)w->row_bytes);
   if (w->extent && w->in_memory)
@@ -214,8 +215,9 @@ static void print_walls(const lw_explain *e, const filter *f) {
     print_wall(w);
   }
   if (any)
-    printf("  no fusion removes a wall: a streaming algorithm would "
-           "(docs/wall.md)\n");
+    printf(
+        "  no fusion removes a wall: a streaming algorithm would "
+        "(docs/wall.md)\n");
 }
 
 static void print_text(const lw_explain *e, const filter *f) {
@@ -274,6 +276,7 @@ static cJSON *json_left(const lw_explain_left *l) {
   cJSON_AddStringToObject(j, "shape", l->shape);
   cJSON_AddNumberToObject(j, "bytes", (double)l->bytes);
   cJSON_AddStringToObject(j, "level", l->level);
+  cJSON_AddNumberToObject(j, "trip_us", l->trip_ns / 1e3);
   cJSON_AddStringToObject(j, "class", lw_left_class_name(l->class));
   cJSON *readers = cJSON_AddArrayToObject(j, "readers");
   for (int32_t k = 0; k < l->n_readers; k++)
@@ -299,6 +302,7 @@ static cJSON *json_wall(const lw_explain_wall *w) {
   cJSON_AddStringToObject(j, "crosses", w->crosses);
   cJSON_AddStringToObject(j, "strategy", w->strategy);
   cJSON_AddBoolToObject(j, "in_memory", w->in_memory);
+  cJSON_AddBoolToObject(j, "input", w->input);
   cJSON_AddNumberToObject(j, "run", (double)w->run);
   json_number(j, "row_bytes", w->row_bytes > 0, (double)w->row_bytes);
   json_number(j, "extent", w->extent > 0, (double)w->extent);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common.h"
+#include "driver/probe.h"
 #include "fusion/fusion.h"
 #include "lib/lib.h"
 #include "pages.h"
@@ -125,11 +126,43 @@ static void list_targets(cJSON *j) {
   }
 }
 
+static void show_progress(const char *what) {
+  cli_progress("measuring: %s", what);
+}
+
+static int probe_machine(const cli_args *a, cJSON *j) {
+  const char *out = a->value[OPT_OUTPUT];
+  lw_buf command = {0}, text = {0};
+  lw_buf_printf(&command, "lawson targets --probe%s%s", out ? " -o " : "",
+                out ? out : "");
+  lw_probe_options o = {.command = lw_buf_cstr(&command),
+                        .progress = show_progress};
+  lw_status st = lw_probe_machine(&o, &text);
+  cli_progress("%s", "");
+  int code = st ? cli_fail(st) : CLI_YES;
+  if (!code && j) cJSON_AddStringToObject(j, "text", lw_buf_cstr(&text));
+  if (!code && (out || !j)) code = cli_product(a, text.data, text.len);
+  lw_buf_free(&command);
+  lw_buf_free(&text);
+  return code;
+}
+
 int cli_run_targets(const cli_args *a) {
+  const char *out = a->value[OPT_OUTPUT];
+  if (out && !a->value[OPT_PROBE]) {
+    cli_error("-o goes with --probe: lawson targets --probe -o FILE");
+    return CLI_USAGE;
+  }
+  if (out && !strcmp(out, "-") && a->value[OPT_JSON]) {
+    cli_error("--json and -o - both want standard output");
+    return CLI_USAGE;
+  }
   cJSON *j = cli_json(a);
   const char *name = a->n_positional ? a->positional[0] : a->value[OPT_TARGET];
   int code = CLI_YES;
-  if (name) {
+  if (a->value[OPT_PROBE]) {
+    code = probe_machine(a, j);
+  } else if (name) {
     code = print_target(j, name);
   } else {
     list_targets(j);

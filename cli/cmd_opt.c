@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "common.h"
+#include "fusion/gpu_decisions.h"
 #include "fusion/report.h"
 #include "hlo/print.h"
 #include "reader/proto.h"
@@ -132,9 +134,28 @@ static bool wants_code(const cli_args *a) {
   return a->value[OPT_DUMP_LLVM] || a->value[OPT_DUMP_ASM];
 }
 
+static void print_decisions(lw_buf *b, const lw_compiled *c) {
+  if (!strcmp(lw_compiled_target(c)->backend_name, "gpu"))
+    lw_gpu_decisions_print(b, lw_compiled_trace(c));
+  else
+    lw_trace_print(b, lw_compiled_trace(c));
+}
+
+/* --decisions=FILE */
+static int write_decisions(const cli_args *a, const lw_compiled *c) {
+  const char *path = a->value[OPT_DECISIONS];
+  if (!path || !*path) return CLI_YES;
+  lw_buf b = {0};
+  print_decisions(&b, c);
+  lw_status st = lw_file_write(path, lw_buf_cstr(&b), b.len);
+  lw_buf_free(&b);
+  return st ? cli_fail(st) : CLI_YES;
+}
+
 static void print_dumps(const cli_args *a, const lw_compiled *c, lw_buf *b) {
   const lw_plan *p = lw_compiled_plan(c);
-  if (a->value[OPT_DECISIONS]) lw_trace_print(b, lw_compiled_trace(c));
+  const char *decisions = a->value[OPT_DECISIONS];
+  if (decisions && !*decisions) print_decisions(b, c);
   for (int32_t k = 0; a->value[OPT_DUMP_KERNELS] && k < p->n_kernels; k++) {
     lw_kernel_print(b, p->kernels[k]);
   }
@@ -191,7 +212,8 @@ static int print_module(const cli_args *a, const lw_module *m) {
 
 static bool dumps_only(const cli_args *a) {
   return wants_plan(a) || wants_code(a) || a->value[OPT_DOT] ||
-         a->value[OPT_DECISIONS] || a->value[OPT_REPORT];
+         (a->value[OPT_DECISIONS] && !*a->value[OPT_DECISIONS]) ||
+         a->value[OPT_REPORT];
 }
 
 static int print_all(const cli_args *a, const cli_input *in,
@@ -199,8 +221,8 @@ static int print_all(const cli_args *a, const cli_input *in,
   lw_buf b = {0};
   const lw_module *m = lw_compiled_module(c);
   print_dumps(a, c, &b);
-  int code = CLI_YES;
-  if (a->value[OPT_REPORT]) code = print_report(a, in, c, &b);
+  int code = write_decisions(a, c);
+  if (!code && a->value[OPT_REPORT]) code = print_report(a, in, c, &b);
   cJSON *j = cli_json(a);
   if (j) {
     cJSON_AddStringToObject(j, "module", m->name);

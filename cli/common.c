@@ -282,6 +282,7 @@ lw_compile_options cli_compile_options(const cli_args *a) {
       .force_edges = a->value[OPT_FORCE_EDGE],
       .forbid_edges = a->value[OPT_FORBID_EDGE],
       .keep_fusions = a->value[OPT_KEEP_FUSIONS] != NULL,
+      .only_fusion = a->value[OPT_ONLY_FUSION] != NULL,
       .verify_each = a->value[OPT_VERIFY_EACH] != NULL,
       .flush_denormals = is_flush(a),
       .isa = a->value[OPT_ISA],

@@ -26,16 +26,26 @@ static void man_option(lw_buf *b, const cli_option *o) {
 }
 
 static void print_man(lw_buf *b) {
-  lw_buf_str(b,
-             ".TH LAWSON 1\n.SH NAME\nlawson \\- a fusing compiler for XLA "
-             "programs\n.SH SYNOPSIS\n.B lawson\n.I COMMAND\n[OPTIONS] ...\n"
-             ".SH COMMANDS\n");
+  lw_buf_str(
+      b,
+      ".TH LAWSON 1\n.SH NAME\nlawson \\- a fusing compiler for XLA "
+      "programs\n.SH SYNOPSIS\n.B lawson\n.I COMMAND\n[OPTIONS] ...\n"
+      ".SH DESCRIPTION\nReads the programs that XLA compiles, fuses "
+      "producers and consumers into kernels, compiles those for this "
+      "machine and runs them. Fusion never changes a result by a bit, "
+      "and every edge that was not fused has a reason.\n.PP\n"
+      ".I MODULE\nis a file of HLO text or an HLO proto (HloModuleProto, "
+      "HloProto, HloSnapshot), a folder of dumps (choose with "
+      "\\-\\-module), or \\- for standard input. Products go to standard "
+      "output, everything else to standard error.\n"
+      ".SH COMMANDS\n");
   for (const cli_command *const *c = cli_commands; *c; c++) {
     lw_buf_printf(b, ".TP\n.B %s ", (*c)->name);
     quote_man(b, (*c)->arguments);
     lw_buf_chr(b, '\n');
     quote_man(b, (*c)->summary);
-    lw_buf_str(b, ".\nOptions:");
+    if (b->data[b->len - 1] != '?') lw_buf_chr(b, '.');
+    lw_buf_str(b, "\nOptions:");
     for (const int *k = (*c)->options; *k >= 0; k++) {
       lw_buf_str(b, " \\-\\-");
       quote_man(b, cli_options[*k].name);
@@ -47,8 +57,11 @@ static void print_man(lw_buf *b) {
   lw_buf_str(b,
              ".SH EXIT STATUS\n0 yes; 1 bad or unsupported input; 2 wrong "
              "usage; 3 the answer is no; 4 a compiler or device is missing; "
-             "70 internal error.\n.SH ENVIRONMENT\n.B NO_COLOR\nno colour, "
-             "whatever the terminal.\n");
+             "70 internal error.\n.SH ENVIRONMENT\n.TP\n.B NO_COLOR\nno "
+             "colour, whatever the terminal.\n.SH EXAMPLES\n.nf\n"
+             "lawson run model.hlo \\-\\-inputs=in.npz \\-\\-expect=out.npz\n"
+             "lawson opt model.hlo \\-\\-fusion=xla \\-o fused.hlo\n"
+             "lawson verify model.hlo\nlawson help cycle\n.fi\n");
 }
 
 static void print_bash(lw_buf *b) {

@@ -133,6 +133,10 @@ static bool take_option(const cli_command *c, int argc, char **argv, int *k,
     return true;
   }
   if (eq) return take_value(out, id, eq + 1, error);
+  if (o->value[0] == '[') { /* the value may be left out */
+    out->value[id] = "";
+    return true;
+  }
   if (!is_long && word[2]) return take_value(out, id, word + 2, error);
   if (*k + 1 >= argc) {
     lw_buf_printf(error, "--%s needs a value: %s", o->name, o->value);

@@ -5,7 +5,8 @@
 #   tools/demo.sh LAWSON [MODULE]
 set -eu
 lawson=$1
-here=$(dirname "$0")/../tests/data/corpus/attn_f32_64x64
+here=tests/data/corpus/attn_f32_64x64
+[ -d "$here" ] || here=$(dirname "$0")/../$here
 module=${2:-$here/before.hlo}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -33,7 +34,7 @@ for road in none priority none priority; do
 done
 
 say "5. What changed (lawson diff unfused fused)"
-"$lawson" diff "$tmp/none.hlo" "$tmp/fused.hlo" || true
+"$lawson" diff "$tmp/none.hlo" "$tmp/fused.hlo" | sed -n 1,7p
 
 say "Next"
 echo "$lawson opt $module --fusion=xla --dump-kernels -o -"

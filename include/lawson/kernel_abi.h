@@ -16,7 +16,8 @@ typedef struct lw_kernel_args {
    * (leaves), then kernel scratch (shared by all threads of the kernel). Each
    * is 64-byte aligned. */
   void *const *buffers;
-  /* This thread's scratch, lw_phase.thread_scratch_bytes long, 64-byte aligned. */
+  /* This thread's scratch, lw_phase.thread_scratch_bytes long, 64-byte aligned.
+   */
   void *scratch;
   /* Values the run carries: for rng, ids. */
   uint64_t run_seed;

@@ -61,6 +61,21 @@ static void drop_unreachable(lw_module *m) {
   lw_arena_free(a);
 }
 
+static bool is_gpu(const lw_target *t) {
+  return !strcmp(t->backend_name, "gpu");
+}
+
+/* XLA's own fusion pipeline, and nothing else. */
+static lw_status run_only_fusion(lw_compiled *c, const lw_compile_options *o,
+                                 const lw_pipeline_options *p) {
+  if (!o->fusion || strcmp(o->fusion, "xla"))
+    return lw_error(LW_FAILED_PRECONDITION,
+                    "only XLA's own fusion pipeline runs alone: --only-fusion "
+                    "goes with --fusion=xla");
+  lw_pipeline steps = {"fusion", lw_fusion_only(is_gpu(c->target))};
+  return lw_pipeline_run(c->module, &steps, p, c->arena, &c->report);
+}
+
 static lw_status run_passes(lw_compiled *c, const lw_compile_options *o) {
   int n;
   lw_pipeline_options p = {
@@ -79,6 +94,7 @@ static lw_status run_passes(lw_compiled *c, const lw_compile_options *o) {
       .overrides = &c->overrides,
   };
   p.n_extra = n;
+  if (o->only_fusion) return run_only_fusion(c, o, &p);
   LW_TRY(fusion_steps(o->fusion, &p.fusion_steps));
   LW_TRY(
       lw_pipeline_run(c->module, &lw_pipeline_cpu, &p, c->arena, &c->report));
@@ -125,7 +141,7 @@ static lw_status travel(lw_compiled *c, const lw_module *m,
   LW_TRY(lw_overrides_add(&c->overrides, o->forbid_edges, false));
   LW_TRY(lw_target_load(o->target ? o->target : "cpu", &c->target));
   LW_TRY(lw_module_clone(m, &c->module));
-  lw_rng_number(c->module);
+  if (!o->only_fusion) lw_rng_number(c->module);
   if (m->entry && m->entry->root) c->result = m->entry->root->shape;
   LW_TRY(lw_check_status(c->module, (lw_check_options){0}, NULL));
   lw_status st = run_passes(c, o);

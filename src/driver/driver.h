@@ -21,8 +21,12 @@ typedef struct {
   const char *dump_passes;   /* directory */
   const char *force_edges;   /* "P,C;P,C...": see trace/override.h */
   const char *forbid_edges;
-  bool keep_fusions;         /* do not inline incoming fusions */
-  bool verify_each;          /* checker after every pass that changed */
+  bool keep_fusions; /* do not inline incoming fusions */
+  /* The module is as it stands right before XLA's fusion pipeline: run that
+   * (fusion "xla" only), and nothing before or after it. passes may name some
+   * of its steps. */
+  bool only_fusion;
+  bool verify_each; /* checker after every pass that changed */
   bool flush_denormals;
   const char *isa; /* NULL: native */
   bool keep_llvm, keep_asm;

@@ -116,8 +116,8 @@ static void note_edge(explaining *x, edge_index *ix, const lw_decision *d) {
   lw_explain_edge *e = &x->e->edges.data[*row - 1];
   const lw_decision *n = d;
   if (d->yes && d->unfused_ns == 0) {
-    const lw_decision *r = lw_map_ptr(
-        &ix->ranks, (const void *)(uintptr_t)key_of(d->producer));
+    const lw_decision *r =
+        lw_map_ptr(&ix->ranks, (const void *)(uintptr_t)key_of(d->producer));
     if (r) n = r;
   }
   e->d = d;
@@ -233,6 +233,14 @@ const char *explain_level(const lw_target *t, double bytes) {
   return lw_level_name(lw_cost_level(t, bytes));
 }
 
+/* Written once, read by n kernels. */
+static double trip_ns(const lw_target *t, double bytes, int32_t n) {
+  double one = strcmp(t->backend_name, "gpu")
+                   ? lw_cost_value_ns(t, bytes, bytes)
+                   : bytes / t->gpu.memory_bandwidth * 1e9;
+  return one * (1 + n);
+}
+
 static lw_left_class class_of(const lw_inst *v, const lw_explain_left *l,
                               const lw_inst **readers) {
   bool library = is_library(v);
@@ -261,6 +269,7 @@ static void list_value(explaining *x, const lw_inst *v) {
                        .shape = shape_text(x, v->shape),
                        .bytes = bytes,
                        .level = explain_level(x->target, (double)bytes),
+                       .trip_ns = trip_ns(x->target, (double)bytes, n),
                        .n_readers = n,
                        .d = refusal_of(x, v->name),
                        .source = explain_source(x, v->name)};
@@ -278,8 +287,7 @@ static void list_input(explaining *x, const lw_inst *v) {
   const lw_inst *readers[MAX_READERS];
   if (!lw_shape_is_array(v->shape)) return;
   int32_t n = explain_readers(v, readers, MAX_READERS);
-  if (n > 1)
-    (void)explain_wall_of(x, v, readers, n, shape_text(x, v->shape));
+  if (n > 1) (void)explain_wall_of(x, v, readers, n, shape_text(x, v->shape));
 }
 
 static void list_values(explaining *x, const lw_module *m) {

@@ -44,6 +44,7 @@ typedef struct {
   const char *shape;
   int64_t bytes;
   const char *level; /* where its reader finds it: "L2", "DRAM" */
+  double trip_ns;    /* to write it once and read it once a kernel, modelled */
   lw_left_class class;
   int32_t n_readers;
   const char *const *readers; /* kernels */
@@ -53,13 +54,16 @@ typedef struct {
 
 /* A value that is needed again once a whole run of it has been folded. */
 typedef struct {
-  const char *value, *name; /* before fusing; where it lives (kernel or value) */
+  const char *value,
+      *name; /* before fusing; where it lives (kernel or value) */
   const char *shape;
   int64_t bytes;
-  const char *needs;   /* "the whole row (64 elements) before sub.7" */
-  const char *crosses; /* "DRAM", "L3", "L2", "L1" or "nothing" */
+  const char *needs; /* "the whole row (64 elements) before sub.7" */
+  /* "DRAM", "L3", "L2", "L1"; "nothing" while a row in a kernel fits L2. */
+  const char *crosses;
   const char *strategy;
   bool in_memory;    /* between kernels; else one kernel holds rows of it */
+  bool input;        /* in memory, and no kernel writes it: read twice */
   int64_t run;       /* elements folded before the next use */
   int64_t row_bytes; /* of all the kernel holds for one row; 0 in memory */
   /* The run from which it crosses DRAM (in memory) or leaves the row block's

@@ -81,9 +81,9 @@ bool lw_literal_same_bits(const lw_literal *a, const lw_literal *b,
 
 /* ---- roads ---- */
 
-/* level: of the machine code. 2 is the usual one; 0 is another pipeline, another
- * instruction selection and register allocation, cheap to make: the same bits
- * all the same. */
+/* level: of the machine code. 2 is the usual one; 0 is another pipeline,
+ * another instruction selection and register allocation, cheap to make: the
+ * same bits all the same. */
 typedef struct {
   const char *fusion, *isa;
   bool many_threads, no_alias;

@@ -38,8 +38,7 @@ static void flow(const lw_inst *i, const lw_inst *stop, lw_map *into) {
 }
 
 static bool folds_operand(const lw_use *u) {
-  return u->user->opcode == LW_OP_REDUCE &&
-         u->slot < u->user->n_operands / 2;
+  return u->user->opcode == LW_OP_REDUCE && u->slot < u->user->n_operands / 2;
 }
 
 static int64_t run_of(const lw_inst *reduce) {
@@ -69,12 +68,12 @@ static const lw_inst *fold_below(const lw_inst *v, int64_t elements) {
 static const lw_inst *stands_for(const lw_inst *kernel, const lw_inst *v) {
   for (int32_t k = 0; k < kernel->n_operands; k++) {
     const lw_inst *o = lw_inst_operand(kernel, k);
-    while (o != v && (o->opcode == LW_OP_BITCAST ||
-                      o->opcode == LW_OP_OPT_BARRIER))
+    while (o != v &&
+           (o->opcode == LW_OP_BITCAST || o->opcode == LW_OP_OPT_BARRIER))
       o = lw_inst_operand(o, 0);
     if (o != v) continue;
-    const lw_comp *body = lw_inst_is_fusion(kernel) ? lw_fusion_body(kernel)
-                                                    : NULL;
+    const lw_comp *body =
+        lw_inst_is_fusion(kernel) ? lw_fusion_body(kernel) : NULL;
     return body && (size_t)k < body->params.len ? body->params.data[k] : v;
   }
   return NULL;
@@ -100,10 +99,10 @@ static const char *first_use(const explaining *x, const lw_inst *kernel,
 
 static const char *needs_text(explaining *x, const lw_inst *reduce,
                               const char *again) {
-  return lw_arena_printf(
-      x->e->arena, "all %lld elements of a run, for %s, before %s",
-      (long long)run_of(reduce), lw_trace_origin(x->trace, reduce->name),
-      again);
+  return lw_arena_printf(x->e->arena,
+                         "all %lld elements of a run, for %s, before %s",
+                         (long long)run_of(reduce),
+                         lw_trace_origin(x->trace, reduce->name), again);
 }
 
 /* The run from which bytes no longer fit, other dims as they are. */
@@ -128,6 +127,7 @@ static void add_in_memory(explaining *x, const lw_inst *v, const char *shape,
       .crosses = explain_level(x->target, (double)bytes),
       .strategy = x->e->strategy,
       .in_memory = true,
+      .input = v->opcode == LW_OP_PARAMETER,
       .run = run,
       .extent = extent_of(last_level_bytes(x) / 2, (double)bytes, run),
       .source = explain_source(x, v->name)};
@@ -234,6 +234,11 @@ static void add_inside(explaining *x, const lw_inst *fusion, const lw_kernel *k,
   if (k) {
     w.row_bytes = row_bytes(k, v, &whole);
     w.extent = extent_of(x->target->v.l2_bytes, (double)w.row_bytes, run);
+    if ((double)w.row_bytes > x->target->v.l2_bytes) /* a row a core */
+      w.crosses =
+          2 * (double)w.row_bytes * x->target->v.cores <= x->target->v.l3_bytes
+              ? "L3"
+              : "DRAM";
   }
   if (whole) {
     w.in_memory = true;

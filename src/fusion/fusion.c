@@ -174,8 +174,8 @@ static lw_comp **comps_to_visit(const lw_module *m, lw_arena *a, int32_t *n) {
 
 static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
   run r = {.env = env, .rules = xla_rules_new(env->scratch)};
-  r.gates = (lw_gates){"fusion",       env->trace,        env->overrides, r.rules,
-                       xla_fusibility, xla_profitability};
+  r.gates = (lw_gates){"fusion", env->trace,     env->overrides,
+                       r.rules,  xla_fusibility, xla_profitability};
   int32_t n;
   lw_comp **comps = comps_to_visit(m, env->scratch, &n);
   for (int32_t k = 0; k < n; k++) fuse_computation(&r, comps[k]);

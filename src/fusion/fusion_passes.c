@@ -13,6 +13,7 @@ static const lw_pass *const passes[] = {
     &lw_pass_sort_iota_fusion,
     &lw_pass_gpu_priority_fusion,
     &lw_pass_fusion_cse,
+    &lw_pass_gpu_multi_output_fusion,
 };
 
 const lw_pass *const *lw_fusion_passes(int *n) {
@@ -37,6 +38,9 @@ const char *const *lw_fusion_only(bool gpu) {
   static const char *const xla_gpu[] = {"variadic-op-splitter",
                                         "sort-iota-fusion",
                                         "gpu-priority-fusion",
+                                        "fusion-cse",
+                                        "dce",
+                                        "gpu-multi-output-fusion",
                                         "fusion-cse",
                                         "dce",
                                         NULL};

@@ -64,16 +64,16 @@ lw_override *lw_override_on(const lw_overrides *o, const lw_trace *t,
   return e ? e : by_reader(o, t, was, consumer, slot);
 }
 
-lw_verdict lw_override_verdict(lw_override *e, lw_verdict v, bool note) {
+lw_verdict lw_override_verdict(lw_override *e, lw_verdict v) {
   if (!e) return v;
   bool legal = v.yes || lw_reason_table[v.reason].gate != LW_GATE_FUSIBILITY;
-  if (note) e->asked = true;
-  if (!legal && note) {
+  e->asked = true;
+  if (!legal) {
     e->refused = true;
     e->refusal = v.reason;
   }
   if (!legal || v.reason == LW_REASON_FUSIBLE) return v;
-  if (note) e->obeyed = true;
+  e->obeyed = true;
   if (v.yes == e->force) return v;
   v.yes = e->force;
   v.reason = e->force ? LW_REASON_FORCED : LW_REASON_FORBIDDEN;
@@ -91,10 +91,10 @@ const char *lw_flip_edge(lw_arena *a, const char *other, bool yes,
 /* ---- asking ---- */
 
 /* Rules have the user's word for a flip: it turns any of them. */
-static void record_asked(const lw_gates *g, lw_trace *trace,
-                         const lw_inst *producer, const lw_inst *consumer,
-                         int32_t slot, lw_verdict v) {
+static void record_asked(const lw_gates *g, const lw_inst *producer,
+                         const lw_inst *consumer, int32_t slot, lw_verdict v) {
   lw_buf flip = {0};
+  if (!g->trace) return;
   if (lw_reason_table[v.reason].gate == LW_GATE_PROFITABILITY &&
       v.reason != LW_REASON_FORCED && v.reason != LW_REASON_FORBIDDEN) {
     lw_buf_printf(&flip, "%s%s--%s-edge=%s,%s", v.flip ? v.flip : "",
@@ -102,31 +102,27 @@ static void record_asked(const lw_gates *g, lw_trace *trace,
                   producer->name, consumer->name);
     v.flip = lw_buf_cstr(&flip);
   }
-  record(trace, g->pass, producer, consumer, slot, v);
+  record(g->trace, g->pass, producer, consumer, slot, v);
   lw_buf_free(&flip);
 }
 
-static bool ask(const lw_gates *g, const lw_inst *consumer, int32_t slot,
-                lw_trace *trace, bool note) {
+bool lw_gates_ask(const lw_gates *g, const lw_inst *consumer, int32_t slot) {
   const lw_inst *producer = lw_inst_operand(consumer, slot);
   lw_override *e =
       lw_override_on(g->overrides, g->trace, producer, consumer, slot);
   lw_verdict v = g->fusibility(g->state, consumer, slot);
-  (void)lw_override_verdict(e, v, note);
-  if (trace) record(trace, g->pass, producer, consumer, slot, v);
+  (void)lw_override_verdict(e, v);
+  record(g->trace, g->pass, producer, consumer, slot, v);
   if (!v.yes) return false;
-  v = g->profitability(g->state, consumer, slot);
-  v = lw_override_verdict(e, v, note);
-  if (trace) record_asked(g, trace, producer, consumer, slot, v);
+  v = lw_override_verdict(e, g->profitability(g->state, consumer, slot));
+  record_asked(g, producer, consumer, slot, v);
   return v.yes;
 }
 
-bool lw_gates_ask(const lw_gates *g, const lw_inst *consumer, int32_t slot) {
-  return ask(g, consumer, slot, g->trace, true);
-}
-
+/* The user overrides the decision, not the rules' looking ahead. */
 bool lw_gates_peek(const lw_gates *g, const lw_inst *consumer, int32_t slot) {
-  return ask(g, consumer, slot, NULL, false);
+  return g->fusibility(g->state, consumer, slot).yes &&
+         g->profitability(g->state, consumer, slot).yes;
 }
 
 /* ---- in-place updates ---- */

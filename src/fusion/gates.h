@@ -28,7 +28,7 @@ static inline lw_verdict lw_verdict_yes(lw_reason r) {
 /* A strategy: its two gates over its own state. slot: operand of consumer. */
 typedef struct {
   const char *pass;
-  lw_trace *trace; /* NULL: nobody listens */
+  lw_trace *trace;         /* NULL: nobody listens */
   lw_overrides *overrides; /* NULL: none */
   void *state;
   lw_verdict (*fusibility)(void *state, const lw_inst *consumer, int32_t slot);
@@ -53,8 +53,8 @@ lw_override *lw_override_on(const lw_overrides *o, const lw_trace *t,
 /* What the user makes of a verdict. A fusibility no is only noted; a
  * profitability verdict that he does not want turns, numbers kept, with the
  * reason forced or forbidden. Flips of profitability verdicts name the option
- * that turns them. note: the entry remembers. */
-lw_verdict lw_override_verdict(lw_override *e, lw_verdict v, bool note);
+ * that turns them. The entry remembers what it was asked. */
+lw_verdict lw_override_verdict(lw_override *e, lw_verdict v);
 /* The flip of a profitability verdict: other (may be NULL) or the option. In
  * the arena. */
 const char *lw_flip_edge(lw_arena *a, const char *other, bool yes,

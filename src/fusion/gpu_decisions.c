@@ -2,12 +2,16 @@
 #include "fusion/gpu_decisions.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Shortest text that reads back as the same number of quarter nanoseconds. */
+/* XLA's record is a protobuf text of floats: six digits where they read back as
+ * the same float, else nine. */
 static void print_us(lw_buf *b, double ns) {
   char text[40];
-  snprintf(text, sizeof text, "%.9g", ns / 1000);
+  float us = (float)(ns / 1000);
+  snprintf(text, sizeof text, "%.6g", (double)us);
+  if (strtof(text, NULL) != us) snprintf(text, sizeof text, "%.9g", (double)us);
   lw_buf_str(b, text);
 }
 

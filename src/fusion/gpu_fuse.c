@@ -43,7 +43,41 @@ void gpu_graph_init(gpu_graph *g, lw_comp *c, lw_arena *a) {
   *g = (gpu_graph){.comp = c, .arena = a};
   for (lw_inst *i = c->first; i; i = i->next) {
     if (i->unique_id >= g->next_unique_id) g->next_unique_id = i->unique_id + 1;
+    for (int32_t k = 0; k < i->n_operands; k++)
+      add_user(g, lw_inst_operand(i, k), i);
+  }
+}
+
+void gpu_graph_init_kept(gpu_graph *g, lw_comp *c, lw_arena *a) {
+  *g = (gpu_graph){.comp = c, .arena = a};
+  for (lw_inst *i = c->first; i; i = i->next) {
+    if (i->unique_id >= g->next_unique_id) g->next_unique_id = i->unique_id + 1;
     for (const lw_use *u = i->uses; u; u = u->next) add_user(g, i, u->user);
+  }
+}
+
+/* Moves every use of def by user to the end of def's list. */
+static void uses_to_end(lw_inst *def, const lw_inst *user) {
+  for (int32_t k = 0; k < user->n_operands; k++) {
+    lw_use *u = &user->operands[k];
+    if (u->def != def || u == def->last_use) continue;
+    if (u->prev)
+      u->prev->next = u->next;
+    else
+      def->uses = u->next;
+    u->next->prev = u->prev;
+    u->prev = def->last_use;
+    u->next = NULL;
+    def->last_use->next = u;
+    def->last_use = u;
+  }
+}
+
+void gpu_graph_keep(gpu_graph *g) {
+  for (lw_inst *i = g->comp->first; i; i = i->next) {
+    int32_t n;
+    lw_inst *const *users = gpu_users(g, i, &n);
+    for (int32_t k = 0; k < n; k++) uses_to_end(i, users[k]);
   }
 }
 
@@ -122,7 +156,7 @@ static void drop_param(gpu_graph *g, lw_inst *fusion, int32_t slot) {
  * body of a fusion that is being merged. name: its clone's before numbering.
  * ops: what the clone reads, as operands of the fusion. */
 static lw_inst *take(gpu_graph *g, lw_inst *fusion, lw_inst *def,
-                     const char *name, lw_inst *const *ops, bool keep_operand) {
+                     const char *name, lw_inst *const *ops) {
   lw_comp *body = lw_fusion_body(fusion);
   lw_inst **none = LW_NEW_ARRAY(g->arena, lw_inst *, def->n_operands);
   lw_inst *clone = lw_inst_clone(body, def, none, name);
@@ -133,10 +167,7 @@ static lw_inst *take(gpu_graph *g, lw_inst *fusion, lw_inst *def,
     lw_inst_move_before(clone, param);
     lw_inst_replace_uses(param, clone);
     drop_param(g, fusion, slot);
-  } else {
-    LW_ASSERT(keep_operand);
-    lw_inst_move_before(clone, body->root);
-  }
+  } /* else it is a further output: at the end, where the new root will be */
   for (int32_t k = 0; k < def->n_operands; k++)
     lw_inst_set_operand(clone, k, param_for(g, fusion, ops[k], clone));
   return clone;
@@ -202,7 +233,7 @@ static void merge(gpu_graph *g, lw_inst *fusion, lw_inst *producer) {
     lw_inst *i = l.order[k];
     if (i->opcode == LW_OP_PARAMETER) continue;
     if (lw_fusion_slot(fusion, i) < 0) continue; /* nobody reads it */
-    take(g, fusion, i, l.names[k], inner_operands(g, producer, i), false);
+    take(g, fusion, i, l.names[k], inner_operands(g, producer, i));
   }
 }
 
@@ -216,15 +247,211 @@ lw_inst *gpu_fuse(gpu_graph *g, lw_inst *producer, lw_inst *consumer,
   if (lw_inst_is_fusion(producer))
     merge(g, f, producer);
   else
-    take(g, f, producer, NULL, operands_of(g, producer), false);
+    take(g, f, producer, NULL, operands_of(g, producer));
   return f;
+}
+
+/* ---- further outputs ---- */
+
+static void move_to_end(lw_inst *i) {
+  lw_inst *last = i->parent->last;
+  if (i == last) return;
+  lw_inst_move_before(i, last);
+  lw_inst_move_before(last, i);
+}
+
+static void move_users(gpu_graph *g, lw_inst *from, lw_inst *to) {
+  int32_t n;
+  lw_inst *const *users = gpu_users(g, from, &n);
+  for (int32_t k = 0; k < n; k++)
+    if (users[k] != to) add_user(g, to, users[k]);
+  list_of(g, from)->len = 0;
+  for (int32_t k = 0; k < to->n_operands; k++)
+    if (lw_inst_operand(to, k) == from) add_user(g, from, to);
+  lw_inst_replace_uses(from, to);
+}
+
+static lw_inst *element_of(gpu_graph *g, lw_inst *fusion, const lw_shape *shape,
+                           int64_t index) {
+  lw_inst *e = lw_inst_new(fusion->parent, LW_OP_GET_TUPLE_ELEMENT, shape, NULL,
+                           1, &fusion);
+  lw_inst_set_i64(e, LW_ATTR_INDEX, index);
+  e->unique_id = g->next_unique_id++;
+  add_user(g, fusion, e);
+  return e;
+}
+
+/* The root becomes a tuple of what it was and the new outputs. Returns the index
+ * of the first new one. */
+static int32_t widen_root(gpu_graph *g, lw_inst *fusion, lw_inst *const *more,
+                          int32_t n_more) {
+  lw_comp *body = lw_fusion_body(fusion);
+  lw_inst *root = body->root;
+  bool was_tuple = root->opcode == LW_OP_TUPLE;
+  int32_t n = was_tuple ? root->n_operands : 1;
+  lw_inst **outs = LW_NEW_ARRAY(g->arena, lw_inst *, n + n_more);
+  const lw_shape **shapes = LW_NEW_ARRAY(g->arena, const lw_shape *, n + n_more);
+  for (int32_t k = 0; k < n + n_more; k++) {
+    outs[k] = k >= n      ? more[k - n]
+              : was_tuple ? lw_inst_operand(root, k)
+                          : root;
+    shapes[k] = outs[k]->shape;
+  }
+  const lw_shape *shape = lw_shape_tuple(body->module->ctx, n + n_more, shapes);
+  body->root = lw_inst_new(body, LW_OP_TUPLE, shape, NULL, n + n_more, outs);
+  fusion->shape = shape;
+  if (was_tuple) {
+    lw_inst_remove(root);
+  } else {
+    lw_inst *e = element_of(g, fusion, shapes[0], 0);
+    move_users(g, fusion, e);
+  }
+  return n;
+}
+
+/* XLA's FuseInstructionIntoMultiOutput for one that is no tuple. */
+static void take_output(gpu_graph *g, lw_inst *fusion, lw_inst *i) {
+  lw_inst *clone = take(g, fusion, i, NULL, operands_of(g, i));
+  int32_t at = widen_root(g, fusion, &clone, 1);
+  lw_inst *e = element_of(g, fusion, clone->shape, at);
+  move_users(g, i, e);
+}
+
+/* The same for a tuple, whose parts are taken later: for now the fusion reads
+ * them. */
+static void take_outputs(gpu_graph *g, lw_inst *fusion, lw_inst *tuple) {
+  int32_t n = tuple->n_operands, n_users;
+  lw_inst **more = LW_NEW_ARRAY(g->arena, lw_inst *, n);
+  for (int32_t k = 0; k < n; k++)
+    more[k] = param_for(g, fusion, lw_inst_operand(tuple, k),
+                        lw_fusion_body(fusion)->root);
+  int32_t at = widen_root(g, fusion, more, n);
+  lw_inst **users = lw_inst_users(tuple, g->arena, &n_users);
+  for (int32_t k = 0; k < n_users; k++) {
+    int64_t index = lw_inst_i64(users[k], LW_ATTR_INDEX, 0);
+    lw_inst *e = element_of(g, fusion, users[k]->shape, at + index);
+    move_users(g, users[k], e);
+    gpu_remove(g, users[k]);
+  }
+}
+
+/* The other's instructions, root first, as instructions of the computation. */
+static lw_inst **unpack(gpu_graph *g, lw_inst *other, int32_t *n) {
+  lw_map map = {0};
+  int32_t n_order;
+  lw_inst **order =
+      lw_comp_post_order(lw_fusion_body(other), g->arena, &n_order);
+  lw_inst **out = LW_NEW_ARRAY(g->arena, lw_inst *, n_order);
+  *n = 0;
+  for (int32_t k = n_order; k-- > 0;) {
+    lw_inst *i = order[k], *as = NULL;
+    if (i->opcode == LW_OP_PARAMETER) {
+      as = lw_inst_operand(other, (int32_t)lw_inst_param_number(i));
+    } else {
+      lw_inst **none = LW_NEW_ARRAY(g->arena, lw_inst *, i->n_operands);
+      as = lw_inst_clone(g->comp, i, none,
+                         lw_arena_printf(g->arena, "%s.clone", i->name));
+      out[(*n)++] = as;
+    }
+    lw_map_set_ptr(&map, i, as);
+  }
+  int32_t at = 0;
+  for (int32_t k = n_order; k-- > 0;) {
+    if (order[k]->opcode == LW_OP_PARAMETER) continue;
+    lw_inst *as = out[at++];
+    for (int32_t j = 0; j < as->n_operands; j++) {
+      lw_inst *def = lw_map_ptr(&map, lw_inst_operand(order[k], j));
+      lw_inst_set_operand(as, j, def);
+      add_user(g, def, as);
+    }
+  }
+  lw_map_free(&map);
+  return out;
+}
+
+void gpu_fuse_outputs(gpu_graph *g, lw_inst *fusion, lw_inst *other) {
+  if (!lw_inst_is_fusion(other)) {
+    take_output(g, fusion, other);
+    gpu_remove(g, other);
+    return;
+  }
+  int32_t n;
+  lw_inst **parts = unpack(g, other, &n);
+  if (n == 0) return; /* a fusion of parameters only: nothing to compute */
+  move_users(g, other, parts[0]);
+  gpu_remove(g, other);
+  if (parts[0]->opcode == LW_OP_TUPLE)
+    take_outputs(g, fusion, parts[0]);
+  else
+    take_output(g, fusion, parts[0]);
+  gpu_remove(g, parts[0]);
+  for (int32_t k = 1; k < n; k++) {
+    if (lw_fusion_slot(fusion, parts[k]) >= 0)
+      take(g, fusion, parts[k], NULL, operands_of(g, parts[k]));
+    gpu_remove(g, parts[k]);
+  }
+}
+
+/* Lists stay topological: everything in post order. */
+void gpu_sort_list(lw_comp *c, lw_arena *a) {
+  int32_t n;
+  lw_inst **order = lw_comp_post_order(c, a, &n);
+  for (int32_t k = 0; k < n; k++) move_to_end(order[k]);
+}
+
+void gpu_graph_sort(gpu_graph *g) {
+  gpu_sort_list(g->comp, g->arena);
+  for (lw_inst *i = g->comp->first; i; i = i->next)
+    if (gpu_is_multi_output(i))
+      gpu_sort_list(lw_fusion_body(i), g->arena);
+}
+
+/* ---- leaving ---- */
+
+/* XLA keeps instructions in the order of their numbers; the ones nobody reads
+ * are printed, and numbered, in that order. */
+void gpu_graph_settle(gpu_graph *g) {
+  LW_VEC(lw_inst *) idle = {0};
+  for (lw_inst *i = g->comp->first; i; i = i->next)
+    if (i->n_uses == 0 && i->n_operands == 0 && !lw_inst_is_root(i)) {
+      lw_vec_push(&idle, i);
+      size_t k = idle.len - 1;
+      for (; k > 0 && idle.data[k - 1]->unique_id > i->unique_id; k--)
+        idle.data[k] = idle.data[k - 1];
+      idle.data[k] = i;
+    }
+  for (size_t k = idle.len; k-- > 0;)
+    if (idle.data[k]->unique_id < g->comp->root->unique_id)
+      lw_inst_move_before(idle.data[k], g->comp->first);
+  for (size_t k = 0; k < idle.len; k++)
+    if (idle.data[k]->unique_id > g->comp->root->unique_id)
+      move_to_end(idle.data[k]);
+  lw_vec_free(&idle);
 }
 
 /* ---- which computations ---- */
 
+/* A module's own list, where it has callees first: XLA's dumps list
+ * computations in the order in which its passes visit them. */
+static lw_comp **listed_order(const lw_module *m, lw_arena *a, int32_t *n) {
+  lw_comp **list = LW_NEW_ARRAY(a, lw_comp *, m->n_comp_ids + 1);
+  uint8_t *seen = LW_NEW_ARRAY(a, uint8_t, m->n_comp_ids + 1);
+  *n = 0;
+  for (lw_comp *c = m->first_comp; c; c = c->next) {
+    list[(*n)++] = c;
+    for (const lw_inst *i = c->first; i; i = i->next)
+      for (int32_t j = 0; j < lw_inst_called_count(i); j++)
+        if (i->opcode != LW_OP_FUSION && lw_inst_called(i, j) &&
+            !seen[lw_inst_called(i, j)->id])
+          return lw_module_post_order(m, a, n, false);
+    seen[c->id] = 1;
+  }
+  return list;
+}
+
 lw_comp **gpu_comps_to_fuse(const lw_module *m, lw_arena *a, int32_t *n) {
   uint8_t *skip = LW_NEW_ARRAY(a, uint8_t, m->n_comp_ids + 1);
-  lw_comp **all = lw_module_post_order(m, a, n, false);
+  lw_comp **all = listed_order(m, a, n);
   for (int32_t k = 0; k < *n; k++)
     for (const lw_inst *i = all[k]->first; i; i = i->next) {
       if (i->opcode == LW_OP_WHILE || i->opcode == LW_OP_CONDITIONAL) continue;

@@ -19,8 +19,18 @@ typedef struct {
   int64_t next_unique_id;
 } gpu_graph;
 
+/* Users in the order in which they stand in the list. */
 void gpu_graph_init(gpu_graph *g, lw_comp *c, lw_arena *a);
+/* Users in the order that gpu_graph_keep left in the instructions. */
+void gpu_graph_init_kept(gpu_graph *g, lw_comp *c, lw_arena *a);
+void gpu_graph_keep(gpu_graph *g);
 void gpu_graph_free(gpu_graph *g);
+
+/* Puts lists that gpu_fuse_outputs left as they were into post order. */
+void gpu_graph_sort(gpu_graph *g);
+void gpu_sort_list(lw_comp *c, lw_arena *a);
+/* Puts what nobody reads in XLA's order; at the end of a pass. */
+void gpu_graph_settle(gpu_graph *g);
 
 /* Distinct users, in XLA's order; valid until the next change. */
 lw_inst *const *gpu_users(const gpu_graph *g, const lw_inst *i, int32_t *n);

@@ -7,8 +7,8 @@
  * Constants are compared by value, everything else by operation, shape,
  * attributes and operands, those of commutative operations in either order.
  */
-#include "fusion/fuse.h"
 #include "fusion/fusion.h"
+#include "fusion/gpu_fuse.h"
 #include "passes/same.h"
 
 static bool commutes(const lw_inst *i) {
@@ -94,8 +94,10 @@ static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
   for (lw_comp *c = m->first_comp; c; c = c->next)
     for (lw_inst *i = c->first; i; i = i->next) {
       if (!lw_inst_is_fusion(i)) continue;
-      *changed |= sweep(lw_fusion_body(i), env, true);
-      *changed |= sweep(lw_fusion_body(i), env, false);
+      bool merged = sweep(lw_fusion_body(i), env, true);
+      merged |= sweep(lw_fusion_body(i), env, false);
+      if (merged) gpu_sort_list(lw_fusion_body(i), env->scratch);
+      *changed |= merged;
     }
   return NULL;
 }

@@ -220,17 +220,17 @@ static void record(gpu_queue *q, const lw_inst *producer, const char *consumer,
   lw_trace_add(q->env->trace, &d);
 }
 
-static void record_times(gpu_queue *q, const lw_inst *producer,
-                         lw_gpu_times t, lw_ticks priority) {
+static void record_times(gpu_queue *q, const lw_inst *producer, lw_gpu_times t,
+                         lw_ticks priority) {
   if (!q->env->trace) return;
   bool yes = priority >= 0;
-  lw_verdict v = {.yes = yes,
-                  .reason =
-                      yes ? LW_REASON_SAVES_TIME : LW_REASON_RECOMPUTE_LOSES,
-                  .unfused_ns = (double)t.unfused / 4,
-                  .fused_ns = (double)t.fused / 4,
-                  .saved_ns = (double)priority / 4,
-                  .flip = yes ? NULL : "a producer that costs less to repeat"};
+  lw_verdict v = {
+      .yes = yes,
+      .reason = yes ? LW_REASON_SAVES_TIME : LW_REASON_RECOMPUTE_LOSES,
+      .unfused_ns = (double)t.unfused / 4,
+      .fused_ns = (double)t.fused / 4,
+      .saved_ns = (double)priority / 4,
+      .flip = yes ? NULL : "a producer that costs less to repeat"};
   record(q, producer, names_of(q, producer), v, "");
 }
 
@@ -239,8 +239,7 @@ static void record_times(gpu_queue *q, const lw_inst *producer,
 static gpu_refusal refusal_of(gpu_queue *q, const lw_inst *producer) {
   int32_t n, others = 0;
   lw_inst *const *users = gpu_users(&q->g, producer, &n);
-  if (n == 0)
-    return (gpu_refusal){LW_REASON_CONSUMER_KIND, "No users to fuse"};
+  if (n == 0) return (gpu_refusal){LW_REASON_CONSUMER_KIND, "No users to fuse"};
   for (int32_t k = 0; k < n; k++) {
     if (gpu_is_fusible_bitcast(users[k])) continue;
     others++;
@@ -443,12 +442,22 @@ static void fuse_constant(gpu_queue *q, lw_inst *c) {
   }
 }
 
+typedef LW_VEC(lw_inst *) inst_list;
+
+static void insert_by_number(inst_list *l, lw_inst *i) {
+  lw_vec_push(l, i);
+  size_t k = l->len - 1;
+  for (; k > 0 && l->data[k - 1]->unique_id > i->unique_id; k--)
+    l->data[k] = l->data[k - 1];
+  l->data[k] = i;
+}
+
 static void fuse_constants(gpu_queue *q) {
-  LW_VEC(lw_inst *) list = {0};
+  inst_list list = {0};
   for (lw_inst *i = q->g.comp->first; i; i = i->next)
     if (i->opcode == LW_OP_CONSTANT && lw_shape_is_array(i->shape) &&
         i->shape->elements <= 1)
-      lw_vec_push(&list, i);
+      insert_by_number(&list, i);
   for (size_t k = 0; k < list.len; k++) fuse_constant(q, list.data[k]);
   lw_vec_free(&list);
 }
@@ -475,6 +484,8 @@ bool gpu_queue_run(lw_comp *c, lw_pass_env *env, const gpu_oracle *oracle) {
   fill(&q);
   while (dequeue(&q)) fuse_round(&q);
   fuse_constants(&q);
+  gpu_graph_settle(&q.g);
+  gpu_graph_keep(&q.g);
   gpu_graph_free(&q.g);
   for (size_t k = 0; k < q.all.len; k++) lw_vec_free(&q.all.data[k]->fresh);
   lw_map_free(&q.nodes);

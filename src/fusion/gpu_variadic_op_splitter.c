@@ -1,7 +1,7 @@
 /* variadic-op-splitter: no concatenate of more than 128 operands.
  *
- * A kernel's parameter space is limited. Each full group of 128 operands becomes
- * a concatenate of its own; the rest is read directly.
+ * A kernel's parameter space is limited. Each full group of 128 operands
+ * becomes a concatenate of its own; the rest is read directly.
  */
 #include "fusion/fusion.h"
 #include "fusion/gpu_fuse.h"

@@ -151,8 +151,8 @@ static bool fuse_computation(run *r, lw_comp *c) {
 static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
   int32_t n;
   run r = {.env = env, .n_ids = m->n_inst_ids};
-  r.gates = (lw_gates){"instruction-fusion", env->trace, env->overrides, &r,
-                       fusibility, profitability};
+  r.gates = (lw_gates){"instruction-fusion", env->trace,   env->overrides, &r,
+                       fusibility,           profitability};
   lw_comp **comps = lw_comps_to_fuse(m, env->scratch, &n);
   for (int32_t k = 0; k < n; k++) *changed |= fuse_computation(&r, comps[k]);
   return NULL;

@@ -328,15 +328,24 @@ static lw_verdict profitability(run *r, const lw_inst *a, const lw_inst *b) {
 static bool ask(run *r, lw_inst *a, lw_inst *b) {
   lw_override *e = lw_override_on(r->env->overrides, r->env->trace, a, b, -1);
   lw_verdict v = fusibility(r, a, b);
-  (void)lw_override_verdict(e, v, true);
+  (void)lw_override_verdict(e, v);
   lw_gate_record(r->env->trace, "multi-output-fusion", a, b, v);
   if (!v.yes) return false;
-  v = lw_override_verdict(e, profitability(r, a, b), true);
+  v = lw_override_verdict(e, profitability(r, a, b));
   lw_gate_record(r->env->trace, "multi-output-fusion", a, b, v);
   return v.yes;
 }
 
 /* ---- joining ---- */
+
+/* Later instructions first: what only fed a dead one dies with it. */
+static void sweep(lw_comp *body) {
+  for (lw_inst *i = body->last, *prev; i; i = prev) {
+    prev = i->prev;
+    if (!i->n_uses && i != body->root && i->opcode != LW_OP_PARAMETER)
+      lw_inst_remove(i);
+  }
+}
 
 /* Outputs that nobody reads any more go. */
 static void drop_dead_outputs(lw_inst *f) {
@@ -366,6 +375,7 @@ static void drop_dead_outputs(lw_inst *f) {
   f->shape = lw_shape_tuple(m->ctx, live, shapes);
   body->root = lw_inst_new(body, LW_OP_TUPLE, f->shape, NULL, live, outs);
   lw_inst_remove(root);
+  sweep(body);
   for (lw_use *u = f->uses; u; u = u->next)
     lw_inst_set_i64(u->user, LW_ATTR_INDEX,
                     to[lw_inst_i64(u->user, LW_ATTR_INDEX, 0)]);

@@ -159,7 +159,7 @@ static lw_verdict kernel_allows(const lw_groups *g, const lw_group *k,
   const lw_group_node *n = lw_group_node_of(k, p->root);
   if ((p->n_lone || k->n_lone) && !is_small(g, k, p)) {
     lw_verdict v = lw_verdict_no(LW_REASON_KERNEL_PHASES);
-    v.flip = "--pass-options=priority-fusion.small-work=N, N above its work";
+    v.flip = "--pass-option=priority-fusion.small-work=N, N above its work";
     return v;
   }
   if (p->n_reduces && !reduce_fits(g, k, p))
@@ -217,8 +217,7 @@ static bool fusibility(run *r, int32_t pos, int32_t *n_readers) {
       v = kernel_allows(g, g->groups[r->readers[k]], g->groups[pos]);
     }
   }
-  (void)lw_override_verdict(override_on(r, pos, v.yes ? *n_readers : 0), v,
-                            true);
+  (void)lw_override_verdict(override_on(r, pos, v.yes ? *n_readers : 0), v);
   if (!v.yes) note_refusal(r, pos, user, v);
   return v.yes && *n_readers > 0;
 }
@@ -254,7 +253,7 @@ static lw_verdict profitability(const run *r, int32_t pos, int32_t n_readers) {
   }
   v.flip = lw_flip_edge(r->env->scratch, v.flip, v.yes, g->insts[pos],
                         g->insts[r->readers[0]]);
-  return lw_override_verdict(override_on(r, pos, n_readers), v, true);
+  return lw_override_verdict(override_on(r, pos, n_readers), v);
 }
 
 static void rank(run *r, int32_t pos) {

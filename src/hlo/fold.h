@@ -41,8 +41,8 @@ lw_fold lw_fold_of(const lw_shape *shape, int32_t n_dims, const int64_t *dims,
                    lw_opcode op, int32_t operands);
 /* add, multiply, maximum, minimum, and, or, xor. */
 bool lw_fold_op_is_simple(lw_opcode op);
-/* Element 0 of the literal becomes e with f(x, e) = f(e, x) = x for every x, bit
- * for bit (NaN aside). False where a type has none, or f is not simple. */
+/* Element 0 of the literal becomes e with f(x, e) = f(e, x) = x for every x,
+ * bit for bit (NaN aside). False where a type has none, or f is not simple. */
 bool lw_fold_neutral(lw_opcode op, lw_literal *e);
 /* The attribute that keeps a reduce's present rule through a change of its
  * dims or its operand's shape. */

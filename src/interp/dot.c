@@ -237,10 +237,10 @@ static lw_status run_dot(dot *d, const ragged *r, const operand *a,
   for (int k = 0; k < chains; k++) c[k] = malloc((size_t)n * size + 8);
   d->row = malloc((size_t)d->f.n * size + 8);
   bool masks = r && r->contracting;
-  if (masks) d->masked = malloc((size_t)(d->f.k * (d->f.m + d->f.n)) * size + 8);
+  if (masks)
+    d->masked = malloc((size_t)(d->f.k * (d->f.m + d->f.n)) * size + 8);
   lw_status s = NULL;
-  if (!operands_exist(a, b, c, chains) || !d->row ||
-      (masks && !d->masked))
+  if (!operands_exist(a, b, c, chains) || !d->row || (masks && !d->masked))
     s = lw_error(LW_RESOURCE_EXHAUSTED, "no memory for a dot's sums");
   lw_flush_state fl = lw_flush_begin(d->e);
   for (int k = 0; k < chains && !s; k++)
@@ -404,8 +404,7 @@ static lw_status spread_scale(lw_eval *e, const lw_shape *s,
 static lw_status dequantise(lw_eval *e, const lw_val *v, const lw_val *scale,
                             lw_val **out) {
   if (!scale_fits(v->lit.shape, scale->lit.shape)) return bad();
-  bool wide =
-      v->lit.shape->type == LW_F64 || scale->lit.shape->type == LW_F64;
+  bool wide = v->lit.shape->type == LW_F64 || scale->lit.shape->type == LW_F64;
   lw_prim t = wide ? LW_F64 : LW_F32;
   lw_val *x = NULL, *y = NULL, *z = NULL;
   lw_status s = convert_to(e, v, t, &x);

@@ -340,8 +340,8 @@ static lw_status reduce_arrays(lw_eval *e, const lw_inst *i, lw_val **ops,
   lw_fold f = lw_reduce_fold(i);
   bool whole = true; /* in the dims that are folded */
   for (int32_t k = 0; k < n_dims; k++)
-    whole = whole && s->dims[dims[k]] ==
-                         lw_inst_operand(i, 0)->shape->dims[dims[k]];
+    whole = whole &&
+            s->dims[dims[k]] == lw_inst_operand(i, 0)->shape->dims[dims[k]];
   if (!whole) f = lw_fold_of(s, n_dims, dims, f.op, operands);
   int64_t perm[LW_MAX_RANK], kept[LW_MAX_RANK];
   fold_perm(s, n_dims, dims, true, perm, kept, &n_kept);
@@ -368,9 +368,9 @@ lw_status lw_eval_reduce(lw_eval *e, const lw_inst *i, lw_val **ops,
       return lw_error(LW_INVALID_ARGUMENT, "dimensions are out of range");
   lw_val *full = NULL, *own = ops[0];
   if (!lw_shape_same_dims(s, lw_inst_operand(i, 0)->shape))
-    LW_TRY(fill_bounds(
-        e, i, own, lw_comp_binary_op(lw_inst_comp(i, LW_ATTR_TO_APPLY)), n_dims,
-        dims, &full));
+    LW_TRY(fill_bounds(e, i, own,
+                       lw_comp_binary_op(lw_inst_comp(i, LW_ATTR_TO_APPLY)),
+                       n_dims, dims, &full));
   if (full) ops[0] = full;
   lw_status st = reduce_arrays(e, i, ops, n_dims, dims, out);
   ops[0] = own;

@@ -31,6 +31,8 @@ enum {
   LW_DOT_ROWS = 96,        /* rows of a packed block: a multiple of 8 and 6 */
   LW_DOT_COLS_BYTES = 768, /* columns of a packed block, in bytes of the
                               accumulator: a multiple of 3 and 2 vectors */
+  LW_DOT_DIRECT_ROWS = 64, /* rows of a batch up to which the rhs stays where
+                              it is */
   LW_DOT_PACK_WORK =
       1 << 13 /* multiply-adds of a batch from which packing pays */
 };

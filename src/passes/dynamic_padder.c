@@ -38,8 +38,7 @@ static const lw_shape *bounds_only(padder *p, const lw_shape *s) {
   if (lw_shape_is_tuple(s)) {
     const lw_shape **v =
         LW_NEW_ARRAY(p->r.env->scratch, const lw_shape *, s->n_elems + 1);
-    for (int32_t k = 0; k < s->n_elems; k++)
-      v[k] = bounds_only(p, s->elems[k]);
+    for (int32_t k = 0; k < s->n_elems; k++) v[k] = bounds_only(p, s->elems[k]);
     return lw_shape_tuple(ctx, s->n_elems, v);
   }
   return lw_shape_with_layout(
@@ -282,9 +281,7 @@ static void dot(padder *p, lw_inst *i) {
 /* ---- reshape ---- */
 
 /* Row-major strides of the sizes. */
-static void strides_of(padder *p, lw_inst *x, const lw_shape *s, sizes z,
-                       lw_inst **out) {
-  (void)x;
+static void strides_of(padder *p, const lw_shape *s, sizes z, lw_inst **out) {
   lw_inst *n = number(p, 1);
   for (int32_t d = s->rank; d-- > 0;) {
     out[d] = n;
@@ -303,8 +300,8 @@ static lw_inst *places(padder *p, lw_inst *x, sizes from, const lw_shape *s,
   lw_inst *outer[LW_MAX_RANK], *inner[LW_MAX_RANK], *part[LW_MAX_RANK];
   const lw_shape *t = lw_mk_array(p->r.m, LW_S64, s->rank, s->dims);
   int64_t dims[LW_MAX_RANK + 1];
-  strides_of(p, x, s, to, outer);
-  strides_of(p, x, x->shape, from, inner);
+  strides_of(p, s, to, outer);
+  strides_of(p, x->shape, from, inner);
   lw_inst *at = over(p, number(p, 0), t);
   for (int32_t d = 0; d < s->rank; d++)
     at = calc(p, LW_OP_ADD, at,
@@ -319,9 +316,9 @@ static lw_inst *places(padder *p, lw_inst *x, sizes from, const lw_shape *s,
   }
   if (x->shape->rank == 1) return part[0];
   dims[s->rank] = x->shape->rank;
-  lw_inst *all = lw_rw_make(
-      &p->r, LW_OP_CONCATENATE,
-      lw_mk_array(p->r.m, LW_S64, s->rank + 1, dims), x->shape->rank, part);
+  lw_inst *all = lw_rw_make(&p->r, LW_OP_CONCATENATE,
+                            lw_mk_array(p->r.m, LW_S64, s->rank + 1, dims),
+                            x->shape->rank, part);
   lw_inst_set_i64s(all, LW_ATTR_DIMENSIONS, 1, (int64_t[]){s->rank});
   return all;
 }
@@ -365,8 +362,7 @@ static lw_inst *widen(padder *p, lw_inst *x) {
 
 static lw_inst *dynamic_reshape(padder *p, lw_inst *i, sizes *out) {
   sizes s = none(p, i->shape->rank);
-  for (int32_t d = 0; d < i->shape->rank; d++)
-    s[d] = widen(p, lw_op(i, d + 1));
+  for (int32_t d = 0; d < i->shape->rank; d++) s[d] = widen(p, lw_op(i, d + 1));
   *out = s;
   return repacked(p, i, s);
 }
@@ -413,8 +409,8 @@ static lw_inst *set_size(padder *p, lw_inst *i, sizes *out) {
 static lw_inst *get_size(padder *p, lw_inst *i) {
   int32_t n;
   int64_t dim = lw_inst_i64s(i, LW_ATTR_DIMENSIONS, &n)[0];
-  lw_inst *v = size_or_bound(p, lw_op(i, 0), get(p, lw_op(i, 0), 0),
-                             (int32_t)dim);
+  lw_inst *v =
+      size_or_bound(p, lw_op(i, 0), get(p, lw_op(i, 0), 0), (int32_t)dim);
   if (v->shape->type != i->shape->type)
     v = lw_rw_un(&p->r, LW_OP_CONVERT,
                  lw_mk_array(p->r.m, i->shape->type, 0, NULL), v);
@@ -541,9 +537,8 @@ static void finish_root(padder *p, lw_comp *c) {
   int64_t leaf = 0;
   if (!is_dynamic(p, root)) return;
   /* New instructions are placed before the last one. */
-  lw_inst *end = lw_inst_new(c, LW_OP_AFTER_ALL,
-                             lw_shape_other(p->r.m->ctx, LW_TOKEN), NULL, 0,
-                             NULL);
+  lw_inst *end = lw_inst_new(
+      c, LW_OP_AFTER_ALL, lw_shape_other(p->r.m->ctx, LW_TOKEN), NULL, 0, NULL);
   p->r.at = end;
   lw_inst_set_root(c, zeroed(p, root, &leaf, root));
   lw_inst_remove(end);

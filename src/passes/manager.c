@@ -81,8 +81,7 @@ static lw_status unknown_pass(const manager *mg, const char *name) {
   if (near)
     return lw_error(LW_NOT_FOUND, "unknown pass \"%s\"; did you mean \"%s\"?",
                     name, near);
-  return lw_error(LW_NOT_FOUND, "unknown pass \"%s\"; see lawson passes",
-                  name);
+  return lw_error(LW_NOT_FOUND, "unknown pass \"%s\"; see lawson passes", name);
 }
 
 static lw_status find_slot(const manager *mg, const char *name, slot **out) {

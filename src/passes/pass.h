@@ -9,9 +9,9 @@
 
 #include "hlo/hlo.h"
 
-struct lw_trace;  /* src/trace/trace.h */
+struct lw_trace;     /* src/trace/trace.h */
 struct lw_overrides; /* src/trace/override.h */
-struct lw_target; /* src/target/target.h */
+struct lw_target;    /* src/target/target.h */
 
 typedef struct {
   const char *name, *dflt, *summary;

@@ -18,7 +18,7 @@ const int lw_clean_up_pass_count =
       "dce", "single-device", "domain-remover", "layout-normalization"
 
 /* Operations that are defined by others. */
-#define EXPAND                                            \
+#define EXPAND                                                            \
   "dynamic-padder", "map-inliner", "scan-expander", "batchnorm-expander", \
       "scaled-dot-expander", "ragged-dot-expander"
 

@@ -115,8 +115,8 @@ static lw_inst *compare(ragged *g, lw_inst *end, const lw_shape *s, int64_t dim,
   const lw_shape *t = like(g->r, s, LW_S64);
   lw_inst *at = lw_rw_make(g->r, LW_OP_IOTA, t, 0, NULL);
   lw_inst_set_i64(at, LW_ATTR_IOTA_DIMENSION, dim);
-  return lw_rw_compare(g->r, like(g->r, s, LW_PRED), at,
-                       over(g, end, t, batch), dir, -1);
+  return lw_rw_compare(g->r, like(g->r, s, LW_PRED), at, over(g, end, t, batch),
+                       dir, -1);
 }
 
 static lw_inst *zero(lw_rw *r, const lw_shape *s, bool minus) {
@@ -159,8 +159,7 @@ static lw_inst *expand_rows(ragged *g) {
   for (int64_t k = 0; k < g->groups; k++)
     end[k] = sum = sum ? bin(g, LW_OP_ADD, sum, size_of(g, k)) : size_of(g, k);
   for (int64_t k = g->groups; k-- > 0;) {
-    lw_inst *in =
-        compare(g, end[k], s, row, (dims){g->lb.n, batch}, LW_CMP_LT);
+    lw_inst *in = compare(g, end[k], s, row, (dims){g->lb.n, batch}, LW_CMP_LT);
     lw_inst *dot = make_dot(g, s, lw_op(g->i, 0), rhs_of_group(g, k));
     out = choose(g, in, dot, out);
   }
@@ -209,8 +208,8 @@ static lw_inst *expand_contracting(ragged *g) {
     from = to;
   }
   if (g->groups == 1) return part[0];
-  lw_inst *out = lw_rw_make(g->r, LW_OP_CONCATENATE, whole, (int32_t)g->groups,
-                            part);
+  lw_inst *out =
+      lw_rw_make(g->r, LW_OP_CONCATENATE, whole, (int32_t)g->groups, part);
   lw_inst_set_i64s(out, LW_ATTR_DIMENSIONS, 1, (int64_t[]){0});
   return out;
 }

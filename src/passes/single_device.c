@@ -72,6 +72,76 @@ static lw_inst *permute(lw_rw *r, lw_inst *i) {
               : lw_rw_const_int(r, i->shape, 0);
 }
 
+/* ---- ragged-all-to-all: rows of the input over rows of the output ---- */
+
+enum { MOST_PARTS = 256 };
+
+/* Element k of a vector operand over s64[n]. */
+static lw_inst *entry_of(lw_rw *r, lw_inst *v, int64_t k, const lw_shape *n) {
+  int64_t at[3] = {k, k + 1, 1};
+  const lw_shape *s = lw_mk_array(r->m, v->shape->type, 0, NULL);
+  v = lw_rw_reshape(r, lw_rw_slice(r, v, at), s);
+  if (s->type != LW_S64)
+    v = lw_rw_un(r, LW_OP_CONVERT, lw_mk_array(r->m, LW_S64, 0, NULL), v);
+  return lw_rw_broadcast(r, v, n, 0, NULL);
+}
+
+/* Rows of x by number. */
+static lw_inst *rows_at(lw_rw *r, lw_inst *x, lw_inst *at, const lw_shape *s) {
+  int64_t offset[LW_MAX_RANK], sizes[LW_MAX_RANK], zero = 0;
+  for (int32_t d = 1; d < s->rank; d++) {
+    offset[d - 1] = d;
+    sizes[d] = s->dims[d];
+  }
+  sizes[0] = 1;
+  lw_inst *g = lw_rw_bin(r, LW_OP_GATHER, s, x, at);
+  lw_inst_set_i64s(g, LW_ATTR_OFFSET_DIMS, s->rank - 1, offset);
+  lw_inst_set_i64s(g, LW_ATTR_COLLAPSED_SLICE_DIMS, 1, &zero);
+  lw_inst_set_i64s(g, LW_ATTR_START_INDEX_MAP, 1, &zero);
+  lw_inst_set_i64(g, LW_ATTR_INDEX_VECTOR_DIM, 1);
+  lw_inst_set_i64s(g, LW_ATTR_SLICE_SIZES, s->rank, sizes);
+  return g;
+}
+
+/* Part k: rows [to, to + n) of out come from the input's from on. */
+static lw_inst *put_part(lw_rw *r, lw_inst *i, int64_t k, lw_inst *out) {
+  const lw_shape *s = i->shape, *n = lw_mk_array(r->m, LW_S64, 1, s->dims);
+  const lw_shape *p = lw_mk_array(r->m, LW_PRED, 1, s->dims);
+  int64_t zero = 0;
+  lw_inst *at = lw_rw_make(r, LW_OP_IOTA, n, 0, NULL);
+  lw_inst_set_i64(at, LW_ATTR_IOTA_DIMENSION, 0);
+  lw_inst *from = entry_of(r, lw_op(i, 2), k, n);
+  lw_inst *to = entry_of(r, lw_op(i, 4), k, n);
+  lw_inst *end = lw_rw_bin(r, LW_OP_ADD, n, to, entry_of(r, lw_op(i, 3), k, n));
+  lw_inst *in =
+      lw_rw_bin(r, LW_OP_AND, p, lw_rw_compare(r, p, at, to, LW_CMP_GE, -1),
+                lw_rw_compare(r, p, at, end, LW_CMP_LT, -1));
+  lw_inst *src =
+      lw_rw_bin(r, LW_OP_ADD, n, lw_rw_bin(r, LW_OP_SUBTRACT, n, at, to), from);
+  const lw_shape *q = lw_mk_array(r->m, LW_PRED, s->rank, s->dims);
+  lw_inst *ops[3] = {lw_rw_broadcast(r, in, q, 1, &zero),
+                     rows_at(r, lw_op(i, 0), src, s), out};
+  return lw_rw_make(r, LW_OP_SELECT, s, 3, ops);
+}
+
+static lw_inst *ragged(lw_rw *r, lw_inst *i) {
+  const lw_shape *in = lw_op(i, 0)->shape, *n = lw_op(i, 2)->shape;
+  if (!groups_of_one(i) || !lw_shape_is_array(i->shape) || in->rank < 1 ||
+      in->rank != i->shape->rank || n->rank != 1 || n->elements > MOST_PARTS)
+    return NULL;
+  for (int32_t d = 1; d < in->rank; d++)
+    if (in->dims[d] != i->shape->dims[d]) return NULL;
+  for (int32_t k = 2; k < 6; k++)
+    if (!lw_type_is_int(lw_op(i, k)) ||
+        !lw_shape_same_dims(lw_op(i, k)->shape, n))
+      return NULL;
+  if (!lw_rw_go(r, "collectives of one")) return NULL;
+  lw_inst *out = lw_op(i, 1);
+  for (int64_t k = 0; in->dims[0] > 0 && k < n->elements; k++)
+    out = put_part(r, i, k, out);
+  return out;
+}
+
 static lw_status run(lw_module *m, lw_pass_env *env, bool *changed) {
   static const lw_rule rules[LW_OPCODE_COUNT] = {
       [LW_OP_CUSTOM_CALL] = custom_call,
@@ -81,6 +151,7 @@ static lw_status run(lw_module *m, lw_pass_env *env, bool *changed) {
       [LW_OP_REDUCE_SCATTER] = collective,
       [LW_OP_COLLECTIVE_BROADCAST] = collective,
       [LW_OP_COLLECTIVE_PERMUTE] = permute,
+      [LW_OP_RAGGED_ALL_TO_ALL] = ragged,
       [LW_OP_PARTITION_ID] = device_id,
       [LW_OP_REPLICA_ID] = device_id,
   };

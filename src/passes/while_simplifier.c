@@ -277,6 +277,13 @@ static bool alike(const lw_inst *a, const lw_inst *b, const lw_inst *param,
   return true;
 }
 
+/* Element j, read where element k is. */
+static lw_inst *read_instead(lw_inst *g, int64_t j) {
+  lw_inst *x = lw_inst_clone(g->parent, g, NULL, NULL);
+  lw_inst_set_i64(x, LW_ATTR_INDEX, j);
+  return x;
+}
+
 static void use_instead(lw_inst *param, int32_t j, int32_t k,
                         const lw_inst *root) {
   lw_inst *first = NULL;
@@ -289,16 +296,13 @@ static void use_instead(lw_inst *param, int32_t j, int32_t k,
     for (lw_use *v = g->uses, *after; v; v = after) {
       after = v->next;
       if (v->user == root && v->slot == k) continue;
-      lw_inst *x = first;
-      if (!x) { /* j was not read so far */
-        int64_t index = j;
-        x = first = lw_inst_clone(g->parent, g, NULL, NULL);
-        lw_inst_set_i64(x, LW_ATTR_INDEX, index);
-      }
-      lw_inst_move_before(x, param->next ? param->next : g);
-      lw_inst_set_operand(v->user, v->slot, x);
+      if (!first) first = read_instead(g, j);
+      lw_inst_move_before(first, param->next ? param->next : g);
+      lw_inst_set_operand(v->user, v->slot, first);
     }
-    if (lw_inst_is_root(g) && first) lw_inst_set_root(g->parent, first);
+    if (!lw_inst_is_root(g)) continue;
+    if (!first) first = read_instead(g, j);
+    lw_inst_set_root(g->parent, first);
   }
 }
 

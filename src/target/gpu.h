@@ -1,8 +1,8 @@
 /* XLA:GPU's performance model (jaxlib 0.10.2), for deciding what it would fuse
- * without the device: what kernel a set of instructions becomes (emitter, heroes,
- * launch dimensions), what it reads, computes and writes, and how long that takes.
- * Times are in quarter nanoseconds, rounded where XLA rounds, so that equal
- * priorities tie as they do there.
+ * without the device: what kernel a set of instructions becomes (emitter,
+ * heroes, launch dimensions), what it reads, computes and writes, and how long
+ * that takes. Times are in quarter nanoseconds, rounded where XLA rounds, so
+ * that equal priorities tie as they do there.
  *
  * Source of the formulas: service/gpu/model and backends/gpu (the sections
  * of each are named at the functions).
@@ -82,7 +82,8 @@ static inline double lw_ticks_us(lw_ticks t) { return (double)t / 4000.0; }
 
 /* ---- gpu_fusible: structure ---- */
 bool lw_gpu_is_reduction_fusible(const lw_gpu_model *m, const lw_inst *i);
-bool lw_gpu_is_significant_reduce(const lw_inst *i); /* or a fusion holding one */
+bool lw_gpu_is_significant_reduce(
+    const lw_inst *i); /* or a fusion holding one */
 bool lw_gpu_loop_fusible(const lw_inst *i, bool as_producer);
 bool lw_gpu_physically_transposing(const lw_inst *i);
 bool lw_gpu_input_fusible_scatter(const lw_inst *i);

@@ -101,8 +101,7 @@ static int32_t broadcast_reduce_dim(const lw_inst *i, const lw_window *w) {
   return w->dims[dim].pad_lo == i->shape->dims[dim] - 1 ? dim : -1;
 }
 
-static void cost_reduce_window(lw_gpu_model *m, const lw_inst *i,
-                               gpu_cost *c) {
+static void cost_reduce_window(lw_gpu_model *m, const lw_inst *i, gpu_cost *c) {
   const lw_window *w = lw_inst_window(i);
   int64_t out = first_shape(i)->elements, window = 1;
   for (int32_t k = 0; w && k < w->rank; k++) window *= w->dims[k].size;

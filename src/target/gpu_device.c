@@ -12,8 +12,8 @@ static bool is_blackwell(const char *isa) { return !strncmp(isa, "sm_10", 5); }
 
 lw_status lw_gpu_device_of(const lw_target *t, lw_gpu_device *out) {
   if (strcmp(t->backend_name, "gpu"))
-    return lw_error(LW_INVALID_ARGUMENT, "target %s is of backend %s, not gpu", t->name,
-                    t->backend_name);
+    return lw_error(LW_INVALID_ARGUMENT, "target %s is of backend %s, not gpu",
+                    t->name, t->backend_name);
   *out = (lw_gpu_device){
       .core_count = (int64_t)t->gpu.core_count,
       .fpus_per_core = (int64_t)t->gpu.fpus_per_core,
@@ -47,8 +47,7 @@ static const struct {
   uint8_t type;
   int32_t cycles;
 } costs[] = {
-#define C(profile, op, type, cycles) \
-  {#profile, LW_OP_##op, LW_##type, cycles},
+#define C(profile, op, type, cycles) {#profile, LW_OP_##op, LW_##type, cycles},
 #include "target/gpu_cycles.def"
 #undef C
 };
@@ -98,9 +97,7 @@ const char *lw_gpu_emitter_name(lw_gpu_emitter e) {
 
 /* ---- shapes ---- */
 
-int lw_gpu_bits(lw_prim t) {
-  return t == LW_PRED ? 8 : lw_prim_table[t].bits;
-}
+int lw_gpu_bits(lw_prim t) { return t == LW_PRED ? 8 : lw_prim_table[t].bits; }
 
 /* Pointers take 8 bytes; a dynamic array carries its sizes behind it; sub-byte
  * elements are packed when the layout says so. */
@@ -197,8 +194,8 @@ static bool transposed_in_place(const lw_shape *a, const lw_shape *b) {
 }
 
 bool lw_gpu_trivially_reshaped(const lw_shape *a, const lw_shape *b) {
-  return lw_gpu_equal_but_type(a, b) ||
-         lw_gpu_reshape_is_bitcast(a, b, true) || transposed_in_place(a, b);
+  return lw_gpu_equal_but_type(a, b) || lw_gpu_reshape_is_bitcast(a, b, true) ||
+         transposed_in_place(a, b);
 }
 
 bool lw_gpu_transpose_is_bitcast(const lw_inst *i) {

@@ -90,8 +90,8 @@ bool lw_gpu_physically_transposing(const lw_inst *i) {
   if (lw_gpu_is_fusion(i))
     for (const lw_inst *f = lw_gpu_body(i)->first; f; f = f->next)
       if (lw_gpu_physically_transposing(f)) return true;
-  return i->opcode == LW_OP_COPY || (i->opcode == LW_OP_TRANSPOSE &&
-                                     !lw_gpu_transpose_is_bitcast(i));
+  return i->opcode == LW_OP_COPY ||
+         (i->opcode == LW_OP_TRANSPOSE && !lw_gpu_transpose_is_bitcast(i));
 }
 
 bool lw_gpu_input_fusible_scatter(const lw_inst *i) {
@@ -110,8 +110,7 @@ static bool priority_fusible(const lw_inst *i) {
     case LW_OP_BITCAST:
       return keeps_width(i);
     case LW_OP_FUSION:
-      return lw_inst_i64(i, LW_ATTR_KIND, LW_FUSION_LOOP) !=
-                 LW_FUSION_CUSTOM ||
+      return lw_inst_i64(i, LW_ATTR_KIND, LW_FUSION_LOOP) != LW_FUSION_CUSTOM ||
              lw_gpu_is_triton(i);
     case LW_OP_IOTA:
     case LW_OP_REDUCE:
@@ -223,8 +222,8 @@ static int64_t distinct_operands(lw_gpu_model *m, const lw_inst *a,
   return n;
 }
 
-static bool fits_parameters(lw_gpu_model *m, const lw_inst *a,
-                            const lw_inst *b, bool consumer_producer) {
+static bool fits_parameters(lw_gpu_model *m, const lw_inst *a, const lw_inst *b,
+                            bool consumer_producer) {
   int64_t results = subshapes(a->shape) + subshapes(b->shape);
   if (a->n_operands + b->n_operands - 1 + results <= MAX_PARAMETERS)
     return true;
@@ -285,8 +284,8 @@ bool lw_gpu_mof_root_able(lw_gpu_model *m, const lw_inst *i) {
   if (!lw_gpu_inst_is_fusible(i) || is_custom_fusion(i)) return false;
   bool loop = lw_gpu_is_fusion(i) &&
               lw_inst_i64(i, LW_ATTR_KIND, LW_FUSION_LOOP) == LW_FUSION_LOOP;
-  return lw_gpu_is_reduction_fusible(m, i) || transpose_fusible(m, i) ||
-         loop || lw_inst_is_elementwise(i);
+  return lw_gpu_is_reduction_fusible(m, i) || transpose_fusible(m, i) || loop ||
+         lw_inst_is_elementwise(i);
 }
 
 /* The result whose kernel is the most particular. */
@@ -331,13 +330,11 @@ static void describe(lw_gpu_model *m, const lw_inst *i, mof_side *s,
   s->hero = mof_hero(m, i, arena);
   s->reduces = lw_gpu_is_unnested_reduction(&m->d, s->hero);
   s->transposes = lw_gpu_tiled_transpose(s->hero, &s->t);
-  s->nested_transpose =
-      s->hero->opcode == LW_OP_TRANSPOSE && !s->transposes;
+  s->nested_transpose = s->hero->opcode == LW_OP_TRANSPOSE && !s->transposes;
 }
 
 /* A transpose stays tiled when the other side follows it element by element. */
-static bool stays_tiled(const mof_side *a, const mof_side *b,
-                        lw_arena *arena) {
+static bool stays_tiled(const mof_side *a, const mof_side *b, lw_arena *arena) {
   if (!a->fusion || !b->fusion) return true;
   int32_t k = a->transposes ? lw_gpu_operand_index(b->fusion, a->fusion) : -1;
   if (k >= 0)

@@ -222,8 +222,7 @@ static void push_users(lw_gpu_model *m, const gpu_adaptor *a, inst_queue *q,
   int32_t n;
   const lw_inst **u = lw_gpu_users(a, i, arena, &n);
   for (int32_t k = 0; k < n; k++)
-    if (lw_gpu_contains(a, u[k]) && lw_gpu_visit(m, u[k]))
-      lw_vec_push(q, u[k]);
+    if (lw_gpu_contains(a, u[k]) && lw_gpu_visit(m, u[k])) lw_vec_push(q, u[k]);
 }
 
 /* Does a hero reach nothing but intermediates, to all roots? */
@@ -276,8 +275,7 @@ const lw_inst *lw_gpu_hero(lw_gpu_model *m, const gpu_adaptor *a,
   while (lw_gpu_is_intermediate(i, 1) &&
          lw_gpu_contains(a, operand_of(a, i, 0)))
     i = operand_of(a, i, 0);
-  const lw_inst *hero =
-      find_hero(m, a, i, lw_gpu_is_tiled_transpose, arena);
+  const lw_inst *hero = find_hero(m, a, i, lw_gpu_is_tiled_transpose, arena);
   if (!hero) hero = find_hero(m, a, i, is_concatenate, arena);
   if (hero) return hero;
   return i->opcode == LW_OP_REDUCE ? i : root;
@@ -294,8 +292,7 @@ static void open_tuple(user_list *l, const lw_inst *i) {
     open_tuple(l, lw_inst_operand(i, k));
 }
 
-const lw_inst **lw_gpu_roots_of(const lw_inst *i, lw_arena *arena,
-                                int32_t *n) {
+const lw_inst **lw_gpu_roots_of(const lw_inst *i, lw_arena *arena, int32_t *n) {
   user_list l = {.arena = arena};
   if (lw_gpu_is_fusion(i))
     open_tuple(&l, lw_gpu_body(i)->root);
@@ -334,8 +331,8 @@ static bool listed(const lw_inst **v, int32_t n, const lw_inst *i) {
 static bool only_passed_on(const gpu_adaptor *a, int32_t slot) {
   if (!a->body[0]) return false;
   const lw_inst *p = a->body[0]->params.data[slot], *root = a->body[0]->root;
-  bool is_root = p == root || (root->opcode == LW_OP_TUPLE &&
-                               lw_gpu_uses(root, p));
+  bool is_root =
+      p == root || (root->opcode == LW_OP_TUPLE && lw_gpu_uses(root, p));
   return is_root && lw_inst_user_count(p) <= 1;
 }
 
@@ -442,8 +439,7 @@ static lw_gpu_emitter choose_emitter(lw_gpu_model *m, gpu_analysis *x) {
 }
 
 void lw_gpu_analyze(lw_gpu_model *m, const lw_inst *producer,
-                    const lw_inst *consumer, lw_arena *arena,
-                    gpu_analysis *x) {
+                    const lw_inst *consumer, lw_arena *arena, gpu_analysis *x) {
   memset(x, 0, sizeof *x);
   x->a = lw_gpu_adaptor(producer, consumer);
   x->roots = lw_gpu_roots_of(consumer, arena, &x->n_roots);

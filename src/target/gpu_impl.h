@@ -98,7 +98,8 @@ int32_t lw_gpu_operand_index(const lw_inst *user, const lw_inst *def);
 /* ---- reductions (gpu_reduction.c) ---- */
 typedef struct {
   bool is_row;
-  int64_t dims[3]; /* row: reduced, kept, reduced; column: kept, reduced, kept */
+  int64_t
+      dims[3]; /* row: reduced, kept, reduced; column: kept, reduced, kept */
 } gpu_reduction;
 
 gpu_reduction lw_gpu_reduction_of(const lw_inst *reduce);

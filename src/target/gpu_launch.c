@@ -77,8 +77,11 @@ static int64_t widest_bits(const gpu_analysis *x) {
   return bits;
 }
 
-enum { UNROLL = 4, MAX_UNROLL = 32 }; /* xla_gpu_experimental_max_unroll_factor
-                                       */
+enum {
+  UNROLL = 4,
+  MAX_UNROLL = 32
+}; /* xla_gpu_experimental_max_unroll_factor
+    */
 
 /* Blackwell fills its wide loads with narrow types. */
 static int64_t max_unroll(lw_gpu_model *m, const gpu_analysis *x) {
@@ -302,8 +305,8 @@ static gpu_launch launch_scatter(lw_gpu_model *m, const gpu_analysis *x) {
   }
   int64_t vec = gcd(slice_elements(update), unroll_of(m, x, update));
   gpu_launch l = launch_over(&m->d, update, vec);
-  l.threads = lw_gpu_ceil_div(l.threads, m->d.threads_per_warp) *
-              m->d.threads_per_warp;
+  l.threads =
+      lw_gpu_ceil_div(l.threads, m->d.threads_per_warp) * m->d.threads_per_warp;
   return l;
 }
 

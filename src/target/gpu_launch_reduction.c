@@ -38,7 +38,8 @@ static int64_t threads_kept(int64_t kept, int64_t reduced) {
 }
 
 static int64_t multi_row_blocks(const gpu_reduction *r, int64_t vec) {
-  return lw_gpu_ceil_div(r->dims[1], threads_kept(r->dims[1], r->dims[2] / vec));
+  return lw_gpu_ceil_div(r->dims[1],
+                         threads_kept(r->dims[1], r->dims[2] / vec));
 }
 
 /* The vector length by which several rows share a warp; 0 when they cannot. */
@@ -64,7 +65,8 @@ static gpu_launch launch_multi_row(const gpu_reduction *r, int64_t vec) {
 static gpu_launch launch_row(lw_gpu_model *m, const gpu_analysis *x,
                              const gpu_reduction *r) {
   int64_t warp = m->d.threads_per_warp, n = r->dims[2];
-  int64_t reduced = lw_gpu_ceil_div(lw_gpu_ceil_div(n, PER_THREAD), warp) * warp;
+  int64_t reduced =
+      lw_gpu_ceil_div(lw_gpu_ceil_div(n, PER_THREAD), warp) * warp;
   reduced = min64(ROW_THREADS, reduced);
   int64_t kept =
       2 * reduced <= TARGET_THREADS ? threads_kept(r->dims[1], reduced) : 1;
@@ -89,8 +91,7 @@ static gpu_launch launch_small_column(const gpu_analysis *x,
   return (gpu_launch){r->dims[0], threads};
 }
 
-static gpu_launch launch_column(const gpu_analysis *x,
-                                const gpu_reduction *r) {
+static gpu_launch launch_column(const gpu_analysis *x, const gpu_reduction *r) {
   int64_t vec = vector_of(x, r->dims[2], 32);
   return (gpu_launch){r->dims[0] * lw_gpu_ceil_div(r->dims[2], 32 * vec),
                       32 * 32};
@@ -103,9 +104,9 @@ static gpu_launch launch_column(const gpu_analysis *x,
 
 typedef struct {
   int32_t n, words;
-  int32_t *parent;     /* union-find, by root */
-  bool *is_reduction;  /* by root */
-  uint64_t **reach;    /* by instruction id: roots that read it */
+  int32_t *parent;    /* union-find, by root */
+  bool *is_reduction; /* by root */
+  uint64_t **reach;   /* by instruction id: roots that read it */
   size_t n_reach;
   LW_VEC(const lw_inst *) seen;
   lw_arena *arena;
@@ -231,7 +232,7 @@ gpu_launch lw_gpu_launch_reduction(lw_gpu_model *m, const gpu_analysis *x,
   } else {
     l = launch_column(x, &r);
   }
-  l.blocks = lw_gpu_split_grid(&m->d, l.threads, l.blocks) *
-             count_groups(m, x, arena);
+  l.blocks =
+      lw_gpu_split_grid(&m->d, l.threads, l.blocks) * count_groups(m, x, arena);
   return l;
 }

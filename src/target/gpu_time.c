@@ -67,8 +67,7 @@ typedef struct {
   double utilization;  /* of what memory hands over */
 } gpu_read;
 
-static lw_ticks read_ticks(const lw_gpu_device *d, int64_t blocks,
-                           gpu_read r) {
+static lw_ticks read_ticks(const lw_gpu_device *d, int64_t blocks, gpu_read r) {
   int64_t net = r.size < r.total ? r.size : r.total;
   float all = (float)d->memory_bandwidth;
   float dram = (float)(d->memory_bandwidth * r.utilization), rest = all;
@@ -175,8 +174,8 @@ static const gpu_runtime *runtime_of(lw_gpu_model *m, const lw_inst *i) {
                      utilization_of(&m->d, o->shape, coalesced)};
     memory = add(memory, read_ticks(&m->d, l.blocks, read));
   }
-  r->exec = overlapped(compute_ticks(&m->d, r->flops, l),
-                       add(memory, r->write));
+  r->exec =
+      overlapped(compute_ticks(&m->d, r->flops, l), add(memory, r->write));
   s->has_runtime = true;
   lw_arena_free(arena);
   return r;
@@ -251,8 +250,8 @@ static float common_reads(lw_gpu_model *m, const lw_inst *producer, int32_t k,
     if (mof ? !takes(consumer, s, producer, true)
             : !takes(consumer, s, producer, false))
       continue;
-    sum += lw_gpu_common_utilization(m, param(consumer, own),
-                                     param(consumer, s));
+    sum +=
+        lw_gpu_common_utilization(m, param(consumer, own), param(consumer, s));
     if (!mof) break;
   }
   return sum;
@@ -296,8 +295,8 @@ static lw_ticks pair_ticks(lw_gpu_model *m, const lw_inst *producer,
 
 lw_ticks lw_gpu_exec_fused(lw_gpu_model *m, const lw_inst *producer,
                            const lw_inst *consumer) {
-  uint64_t key = (uint64_t)(uint32_t)producer->id << 32 |
-                 (uint32_t)consumer->id;
+  uint64_t key =
+      (uint64_t)(uint32_t)producer->id << 32 | (uint32_t)consumer->id;
   uint32_t vp = lw_gpu_state(m, producer)->version;
   uint32_t vc = lw_gpu_state(m, consumer)->version;
   uint64_t at = *lw_map_put(&m->pair_of, key);
@@ -320,7 +319,8 @@ lw_ticks lw_gpu_exec_fused(lw_gpu_model *m, const lw_inst *producer,
 
 lw_gpu_times lw_gpu_run_times(lw_gpu_model *m, const lw_inst *producer,
                               int32_t n, const lw_inst *const *consumers) {
-  lw_gpu_times t = {(lw_ticks)LAUNCH_TICKS * (n + 1), (lw_ticks)LAUNCH_TICKS * n};
+  lw_gpu_times t = {(lw_ticks)LAUNCH_TICKS * (n + 1),
+                    (lw_ticks)LAUNCH_TICKS * n};
   t.unfused = add(t.unfused, lw_gpu_exec(m, producer));
   for (int32_t k = 0; k < n; k++) {
     t.unfused = add(t.unfused, lw_gpu_exec(m, consumers[k]));
@@ -332,8 +332,8 @@ lw_gpu_times lw_gpu_run_times(lw_gpu_model *m, const lw_inst *producer,
 lw_gpu_times lw_gpu_run_times_mof(lw_gpu_model *m, const lw_inst *producer,
                                   const lw_inst *consumer) {
   lw_gpu_times t = {2 * LAUNCH_TICKS, LAUNCH_TICKS};
-  t.unfused = add(add(t.unfused, lw_gpu_exec(m, producer)),
-                  lw_gpu_exec(m, consumer));
+  t.unfused =
+      add(add(t.unfused, lw_gpu_exec(m, producer)), lw_gpu_exec(m, consumer));
   t.fused = add(t.fused, pair_ticks(m, producer, consumer, true));
   return t;
 }

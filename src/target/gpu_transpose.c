@@ -158,8 +158,8 @@ static bool tiled_minor_stays(gpu_transpose *t, int bits) {
 static bool tiled_minor_moves(gpu_transpose *t, int bits) {
   int64_t in = operand_dim(t, t->rank - 1), out = t->dims[t->rank - 1];
   bool both = in >= MIN_TILED && out >= MIN_TILED;
-  bool large = in >= MIN_TILED_2 && out >= MIN_TILED_2 &&
-               in * out >= MIN_TILED_TOTAL;
+  bool large =
+      in >= MIN_TILED_2 && out >= MIN_TILED_2 && in * out >= MIN_TILED_TOTAL;
   if ((!both && !large) || bits == 4) return false;
   t->shared_bytes = lw_gpu_ceil_div(BANKS * (BANKS + 1) * bits, 8);
   return true;
@@ -189,8 +189,7 @@ bool lw_gpu_is_tiled_transpose(const lw_inst *i) {
 
 bool lw_gpu_transpose_equal(const gpu_transpose *a, const gpu_transpose *b) {
   size_t n = (size_t)a->rank;
-  return a->rank == b->rank &&
-         !memcmp(a->dims, b->dims, n * sizeof *a->dims) &&
+  return a->rank == b->rank && !memcmp(a->dims, b->dims, n * sizeof *a->dims) &&
          !memcmp(a->perm, b->perm, n * sizeof *a->perm) &&
          lw_gpu_bits(a->inst->shape->type) == lw_gpu_bits(b->inst->shape->type);
 }

@@ -155,14 +155,14 @@ static void fusion_operands(lw_gpu_model *m, const lw_inst *fusion,
                             gpu_cost *c) {
   const lw_comp *body = lw_gpu_body(fusion);
   for (int32_t k = 0; k < fusion->n_operands; k++) {
-    const lw_inst *p = (size_t)k < body->params.len ? body->params.data[k] : NULL;
+    const lw_inst *p =
+        (size_t)k < body->params.len ? body->params.data[k] : NULL;
     if (!p) continue;
     const gpu_cost *pc = cost_of(m, p);
     c->operand_util[k] = pc->utilization;
-    c->operand_bytes[k] =
-        (float)(lw_shape_is_tuple(p->shape)
-                    ? read_tuple(m, p)
-                    : read_bytes(p->shape, pc->utilization));
+    c->operand_bytes[k] = (float)(lw_shape_is_tuple(p->shape)
+                                      ? read_tuple(m, p)
+                                      : read_bytes(p->shape, pc->utilization));
   }
 }
 

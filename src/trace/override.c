@@ -28,9 +28,8 @@ lw_status lw_overrides_add(lw_overrides *o, const char *list, bool force) {
                      .force = force};
     const lw_override *twin = lw_overrides_find(o, e.producer, e.consumer);
     if (twin && twin->force != force)
-      return lw_error(LW_INVALID_ARGUMENT,
-                      "%s,%s is both forced and forbidden", e.producer,
-                      e.consumer);
+      return lw_error(LW_INVALID_ARGUMENT, "%s,%s is both forced and forbidden",
+                      e.producer, e.consumer);
     if (!twin) lw_vec_push(&o->list, e);
     s = *end ? end + 1 : end;
   }
@@ -83,10 +82,11 @@ lw_status lw_overrides_status(const lw_overrides *o, const lw_trace *t) {
     if (!e->asked) return never_asked(e, t);
     if (!e->force || !e->refused) continue; /* it is apart, as was asked */
     const lw_reason_info *r = &lw_reason_table[e->refusal];
-    return lw_error(LW_PERMISSION_DENIED,
-                    "--force-edge=%s,%s: the fusibility gate refuses this edge, "
-                    "and legality is not overridden: %s: %s (lawson help %s)",
-                    e->producer, e->consumer, r->code, r->line, r->code);
+    return lw_error(
+        LW_PERMISSION_DENIED,
+        "--force-edge=%s,%s: the fusibility gate refuses this edge, "
+        "and legality is not overridden: %s: %s (lawson help %s)",
+        e->producer, e->consumer, r->code, r->line, r->code);
   }
   return NULL;
 }

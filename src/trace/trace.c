@@ -73,8 +73,7 @@ void lw_trace_add(lw_trace *t, const lw_decision *d) {
   copy.producer = keep(t, d->producer);
   copy.consumer = keep(t, d->consumer);
   copy.text = keep(t, d->text);
-  copy.value =
-      keep(t, d->value ? d->value : lw_trace_origin(t, copy.producer));
+  copy.value = keep(t, d->value ? d->value : lw_trace_origin(t, copy.producer));
   copy.reader =
       keep(t, d->reader ? d->reader : lw_trace_origin(t, copy.consumer));
   copy.flip = d->flip ? keep(t, d->flip) : "nothing: rule";

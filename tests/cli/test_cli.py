@@ -34,6 +34,41 @@ ENTRY e {
   ROOT y = f32[8] custom-call(x), custom_call_target="no_such_target"
 }
 """
+SOFTMAX = """HloModule softmax
+
+mx { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT m = f32[] maximum(a, b)
+}
+
+sm { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+
+ENTRY e {
+  x = f32[64,1000] parameter(0)
+  h = f32[64,1000] negate(x), metadata={op_name="jit(f)/neg" source_file="/home/u/attend.py" source_line=11}
+  ninf = f32[] constant(-inf)
+  zero = f32[] constant(0)
+  top = f32[64] reduce(h, ninf), dimensions={1}, to_apply=mx
+  topb = f32[64,1000] broadcast(top), dimensions={0}
+  low = f32[64,1000] subtract(h, topb)
+  ex = f32[64,1000] exponential(low), metadata={op_name="jit(f)/exp" source_file="/home/u/attend.py" source_line=11}
+  sum = f32[64] reduce(ex, zero), dimensions={1}, to_apply=sm
+  sumb = f32[64,1000] broadcast(sum), dimensions={0}
+  ROOT y = f32[64,1000] divide(ex, sumb), metadata={op_name="jit(f)/div" source_file="/home/u/attend.py" source_line=12}
+}
+"""
+LIBRARY = """HloModule lib
+
+ENTRY e {
+  x = c64[8] parameter(0)
+  y = c64[8] multiply(x, x)
+  z = c64[8] fft(y), fft_type=FFT, fft_length={8}
+  ROOT w = c64[8] multiply(z, x)
+}
+"""
 failed = []
 tmp = tempfile.mkdtemp()
 
@@ -205,6 +240,115 @@ expect("--version", all(w in done.stdout for w in ("LLVM", "CPU", "target")), do
 for words in (["--help"], ["run", "--help"], ["help"], ["help", "run"], ["help", "dce"], ["help", "side-effect"]):
     done = exits(0, *words)
     expect(f"{words} prints", len(done.stdout) > 20 and not done.stderr, done)
+
+# explain: edges in queue order, what is left in memory, the wall
+soft = path("softmax.hlo", SOFTMAX)
+generic = "--target=cpu-generic"
+
+
+def explain(*args):
+    return one_object(exits(0, "explain", *args, "--json"), "explain")
+
+
+def edge(j, value, reader):
+    found = [e for e in j.get("edges", []) if (e["value"], e["reader"]) == (value, reader)]
+    expect(f"edge {value} > {reader} is listed", found)
+    return found[0] if found else {"verdict": None, "flip": "", "reason": None}
+
+
+done = exits(0, "explain", soft, "--fusion=xla", generic)
+for words in ("order", "unfused > fused us", "what would flip it", "expensive-duplicated", "--force-edge=ex,sum",
+              "value left in memory", "the wall: ex f32[64,1000], 256000 bytes", "needs all 1000 elements", "crosses L2",
+              "docs/wall.md"):
+    expect(f"explain says {words!r}", words in done.stdout, done)
+expect("explain has no colour in a pipe", "\033" not in done.stdout, done)
+expect("explain has colour on demand", "\033[32mfused" in lawson("explain", soft, "--color=always").stdout)
+xla = explain(soft, "--fusion=xla", generic)
+expect("the edges' fields", all(set(e) == {
+    "seq", "order", "pass", "computation", "producer", "consumer", "value", "reader", "gate", "verdict", "reason",
+    "unfused_us", "fused_us", "saved_us", "threshold_us", "bytes", "asked", "flip", "producer_source",
+    "consumer_source"} for e in xla["edges"]))
+expect("in queue order", [e["seq"] for e in xla["edges"]] == sorted(e["seq"] for e in xla["edges"]))
+orders = [e["order"] for e in xla["edges"] if e["order"]]
+expect("fused ones are numbered", orders == list(range(1, len(orders) + 1)) and orders)
+expect("XLA:CPU asks no model", edge(xla, "ex", "sum")["saved_us"] is None)
+wall = {w["value"]: w for w in xla["walls"]}
+expect("the wall under xla is in memory", sorted(wall) == ["ex", "x"] and wall["x"]["input"] and all(
+    w["in_memory"] and w["crosses"] == "L2" and w["bytes"] == 256000 and w["run"] == 1000 and w["strategy"] == "xla"
+    for w in wall.values()), exits(0, "explain", soft, "--fusion=xla", generic))
+expect("it crosses DRAM from half the last level on", wall.get("ex", {}).get("extent") == 16777216 // 2 // 256 + 1)
+left = {v["value"]: v for v in xla["left_in_memory"]}
+expect("classes under xla", [left.get(v, {}).get("class") for v in ("ex", "sum")] == ["wall", "not-worth-it"])
+own = explain(soft, "--fusion=priority", generic)
+expect("own fusion leaves nothing in memory", own["left_in_memory"] == [])
+expect("the wall crosses nothing in one kernel", [w["crosses"] for w in own["walls"]] == ["nothing"] * 2 and
+       all(4000 <= w["row_bytes"] < 9000 for w in own["walls"]))
+expect("the model's numbers", all(e["saved_us"] > 0 for e in own["edges"] if e["verdict"] == "fused"))
+long_rows = path("long.hlo", SOFTMAX.replace("1000", "300000"))
+expect("a row that outgrows L2 crosses L3", [w["crosses"] for w in explain(long_rows, generic)["walls"]] == ["L3"] * 2)
+expect("nothing fused, everything in memory", {v["value"] for v in explain(soft, "--fusion=none")[
+    "left_in_memory"]} == {"h", "top", "topb", "low", "ex", "sum", "sumb"})
+lib = explain(path("lib.hlo", LIBRARY))
+expect("what a library takes", {v["class"] for v in lib["left_in_memory"]} == {"library"})
+
+# its filters
+j = explain(soft, "--fusion=xla", "--edge=ex,sum")
+expect("--edge P,C", [(e["value"], e["reader"]) for e in j["edges"]] == [("ex", "sum")])
+expect("--edge P", {e["value"] for e in explain(soft, "--edge=low")["edges"]} == {"low"})
+expect("--edge by the fusion's name", explain(soft, "--fusion=xla", "--edge=,subtract_exponential_fusion")["edges"])
+j = explain(soft, "--fusion=xla", "--at=attend.py:12")
+expect("--at", j["edges"] and all(e["reader"] == "y" or e["value"] == "y" for e in j["edges"]))
+j = explain(soft, "--fusion=xla", "--op=jit(f)/exp")
+expect("--op", j["edges"] and all("ex" in (e["value"], e["reader"]) for e in j["edges"]))
+exits(3, "explain", soft, "--at=attend.py:99")
+exits(3, "explain", soft, "--op=jit(f)/ex")
+exits(3, "explain", soft, "--edge=lowe,ex", says="did you mean low")
+exits(2, "explain", soft, "--at=attend.py")
+exits(2, "explain", soft, "--edge=,")
+data = os.path.join(HERE, "..", "data", "corpus", "attn_f32_64x64", "before.dump.txt")
+j = explain(data, "--fusion=xla", "--at=progs_nn.py:7")
+expect("stack frames are looked up", j["walls"] and j["walls"][0]["value"] == "dot", exits(0, "explain", data))
+j = explain(data, "--fusion=xla")
+expect("naive attention's scores are the wall", [(w["value"], w["bytes"]) for w in j["walls"]] ==
+       [("dot", 16384), ("exp.1", 16384)])
+expect("the products' edges are refused by rule", edge(j, "div.11", "dot_general.3")["gate"] == "fusibility" and
+       edge(j, "div.11", "dot_general.3")["flip"] == "nothing: rule")
+
+# --force-edge and --forbid-edge: one decision, within the law
+forced = explain(soft, "--fusion=xla", "--force-edge=ex,sum")
+expect("forced", edge(forced, "ex", "sum")["reason"] == "forced" and edge(forced, "ex", "sum")["verdict"] == "fused")
+j = explain(soft, "--fusion=priority", "--forbid-edge=sumb,y", "--forbid-edge=%topb,%low")
+expect("forbidden, twice", all(edge(j, p, c)["reason"] == "forbidden" for p, c in (("sumb", "y"), ("topb", "low"))))
+before, after = (json.loads(lawson("opt", soft, "--fusion=xla", "--json", *o).stdout)["kernels"]
+                 for o in ((), ("--forbid-edge=sumb,y",)))
+expect("a forbidden edge is a kernel more", after == before + 1)
+attn = os.path.join(HERE, "..", "data", "corpus", "attn_f32_64x64", "before.hlo")
+done = exits(1, "opt", attn, "--fusion=xla", "--force-edge=div.11,dot_general.3", says="consumer-kind")
+expect("no module where the law refuses", done.stdout == "", done)
+exits(1, "run", attn, "--force-edge=div.11,dot_general.3", says="lawson help kernel-phases")
+exits(2, "opt", soft, "--force-edge=exx,sum", says="no gate was asked")
+exits(2, "opt", soft, "--forbid-edge=sum", says="PRODUCER,CONSUMER")
+exits(2, "opt", soft, "--forbid-edge=low,ex", "--force-edge=low,ex", says="both forced and forbidden")
+saved = path("soft.npz")
+exits(0, "run", soft, "--save", saved)
+exits(0, "run", soft, "--expect", saved, "--forbid-edge=low,ex")
+done = exits(0, "run", soft, "--expect", saved, "--fusion=xla", "--force-edge=ex,sum")
+expect("an override does not change a bit", "close (equal)" in done.stdout, done)
+exits(0, "help", "forced")
+exits(0, "help", "forbidden")
+
+# targets --probe: a file that loads
+probed = path("here.target")
+done = exits(0, "targets", "--probe", "-o", probed)
+text = open(probed).read()
+expect("a probe says when, where and how", all(w in text for w in (
+    "# Measured ", "UTC by: lawson targets --probe -o ", "load average", " cores.", "median of 15; ")), done)
+done = exits(0, "targets", probed)
+numbers = dict(line.split(" #")[0].split(" = ") for line in done.stdout.splitlines() if " = " in line)
+expect("probed numbers are sane", float(numbers["exp_ns"]) < 50 and float(numbers["dram_gbps"]) > 0.1 and
+       float(numbers["fma_gflops"]) > 1 and float(numbers["simple_ns"]) <= float(numbers["power_ns"]), done)
+expect("--target=FILE takes it", explain(soft, f"--target={probed}")["target"] == numbers["name"])
+exits(2, "targets", "-o", probed, says="--probe")
 
 # colour: never into a pipe unless asked
 done = exits(0, "check", small)

@@ -16,11 +16,23 @@ static void check(lw_status s) {
 }
 
 fused fuse_text(const char *text, const char *passes, const char *target) {
-  fused f = {.ctx = lw_context_new(), .trace = lw_trace_new()};
+  return fuse_edges(text, passes, target, NULL, NULL);
+}
+
+fused fuse_edges(const char *text, const char *passes, const char *target,
+                 const char *force, const char *forbid) {
+  fused f = {.ctx = lw_context_new(),
+             .trace = lw_trace_new(),
+             .arena = lw_arena_new()};
+  f.overrides.arena = f.arena;
+  check(lw_overrides_add(&f.overrides, force, true));
+  check(lw_overrides_add(&f.overrides, forbid, false));
   check(lw_read_text(f.ctx, text, strlen(text), "test", NULL, &f.m));
   check(lw_target_load(target, &f.target));
   lw_pipeline_options o = {.target = f.target, .trace = f.trace};
   static const char *const none[] = {NULL};
+  lw_overrides overrides = f.overrides; /* f moves when it is returned */
+  o.overrides = &overrides;
   int n;
   o.extra = lw_fusion_passes(&n);
   o.n_extra = n;
@@ -35,11 +47,14 @@ fused fuse_text(const char *text, const char *passes, const char *target) {
   for (int32_t k = 0; k < r.n; k++) f.moved |= r.v[k].verdict == LW_PASS_MOVED;
   lw_arena_free(a);
   f.report = lw_fusion_report_of(f.m);
+  f.overrides = overrides;
   return f;
 }
 
 void fused_free(fused *f) {
   lw_module_free(f->m);
+  lw_overrides_free(&f->overrides);
+  lw_arena_free(f->arena);
   lw_trace_free(f->trace);
   lw_target_free(f->target);
   lw_context_free(f->ctx);

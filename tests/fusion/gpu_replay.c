@@ -1,9 +1,9 @@
 /* gpu_replay FUSION_IN DECISIONS.tsv PRIORITY_OUT.hlo: priority fusion's queue
  * and mechanics alone. What an edge costs, and whether it may be fused, is read
- * from a recorded run of XLA (and each kernel's kind from its result); the order
- * in which producers are taken, the questions that are asked, and every name
- * must then be XLA's. Prints the module; the first difference goes to standard
- * error, with exit status 3. */
+ * from a recorded run of XLA (and each kernel's kind from its result); the
+ * order in which producers are taken, the questions that are asked, and every
+ * name must then be XLA's. Prints the module; the first difference goes to
+ * standard error, with exit status 3. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,8 +145,8 @@ static void set_kinds(lw_module *m, const lw_module *truth) {
             (uint64_t)lw_inst_i64(i, LW_ATTR_KIND, 0);
   for (lw_comp *c = m->first_comp; c; c = c->next)
     for (lw_inst *i = c->first; i; i = i->next) {
-      uint64_t *v = lw_map_get(
-          &kinds, lw_hash_bytes(i->name, strlen(i->name), 1));
+      uint64_t *v =
+          lw_map_get(&kinds, lw_hash_bytes(i->name, strlen(i->name), 1));
       if (i->opcode == LW_OP_FUSION && v)
         lw_inst_set_i64(i, LW_ATTR_KIND, (int64_t)*v);
     }
@@ -172,10 +172,8 @@ static lw_status work(char **argv, int *code) {
   recorded r = {.trace = lw_trace_new()};
   lw_map stats = {0};
   parse(&r, tsv);
-  lw_pass_env env = {.trace = r.trace,
-                     .scratch = lw_arena_new(),
-                     .fuel = -1,
-                     .stats = &stats};
+  lw_pass_env env = {
+      .trace = r.trace, .scratch = lw_arena_new(), .fuel = -1, .stats = &stats};
   LW_TRY(run_sorts(m, &env));
   gpu_oracle o = {&r,        can_fuse, no_time, no_edge_time,
                   some_kind, note,     note,    judge};

@@ -190,13 +190,136 @@ static void a_backend_may_refuse(void **state) {
   fused_free(&f);
 }
 
-/* Of the codes in reasons.def, those above and the two built ones are all. */
+static const char chain[] =
+    "ENTRY e { p = f32[8] parameter(0) n = f32[8] negate(p) "
+    "ROOT a = f32[8] abs(n) }";
+static const char twice[] = /* refused by both strategies' profitability */
+    "ENTRY e { p = f32[65536] parameter(0) x = f32[65536] tanh(p) "
+    "y = f32[65536] sine(x) z = f32[65536] power(y, y) "
+    "n = f32[65536] negate(z) a = f32[65536] abs(z) "
+    "ROOT t = (f32[65536], f32[65536]) tuple(n, a) }";
+
+static const char *const deciding[] = {"fusion", "priority-fusion"};
+
+static bool has_record(const lw_trace *t, const char *producer, lw_reason r) {
+  for (size_t k = 0; k < lw_trace_count(t); k++)
+    if (!strcmp(lw_trace_at(t, k)->producer, producer) &&
+        lw_trace_at(t, k)->reason == r)
+      return true;
+  return false;
+}
+
+/* The user's word turns a profitability verdict, and the record says so. */
+static void edges_are_forbidden_and_forced(void **state) {
+  (void)state;
+  for (int k = 0; k < 2; k++) {
+    fused f = fuse_edges(chain, deciding[k], "cpu-generic", NULL, "n,a");
+    assert_true(has_record(f.trace, "n", LW_REASON_FORBIDDEN));
+    assert_int_equal(f.report.fusions, 0);
+    assert_null(lw_overrides_status(&f.overrides, f.trace));
+    fused_free(&f);
+    f = fuse_edges(twice, deciding[k], "cpu-generic", "z,n", NULL);
+    assert_true(has_record(f.trace, "z", LW_REASON_FORCED));
+    assert_null(lw_overrides_status(&f.overrides, f.trace));
+    assert_same_bits(twice, &f);
+    fused_free(&f);
+  }
+}
+
+/* Names from before fusing reach an edge whose ends are fusions by now. */
+static void edges_keep_their_names(void **state) {
+  (void)state;
+  static const char text[] =
+      "ENTRY e { p = f32[8] parameter(0) n = f32[8] negate(p) "
+      "a = f32[8] abs(n) ROOT f = f32[8] floor(a) }";
+  fused f = fuse_edges(text, "fusion", "cpu-generic", NULL, "n,a");
+  assert_null(lw_overrides_status(&f.overrides, f.trace));
+  const lw_decision *d = lw_trace_find(f.trace, "n", "abs_floor_fusion");
+  assert_non_null(d);
+  assert_int_equal(d->reason, LW_REASON_FORBIDDEN);
+  assert_string_equal(d->value, "n");
+  assert_string_equal(d->reader, "a");
+  fused_free(&f);
+}
+
+/* Legality is not overridden, and the message names the reason. */
+static void legality_stands(void **state) {
+  (void)state;
+  static const char text[] =
+      "ENTRY e { p = f32[64,64] parameter(0) d = f32[64,64] dot(p, p), "
+      "lhs_contracting_dims={1}, rhs_contracting_dims={0} "
+      "ROOT a = f32[64,64] negate(d) }";
+  for (int k = 0; k < 2; k++) {
+    fused f = fuse_edges(text, deciding[k], "cpu-generic", "d,a", NULL);
+    lw_status st = lw_overrides_status(&f.overrides, f.trace);
+    const lw_decision *d = lw_trace_find(f.trace, "d", "a");
+    assert_int_equal(lw_status_code(st), LW_PERMISSION_DENIED);
+    assert_non_null(
+        strstr(lw_status_message(st), lw_reason_table[d->reason].code));
+    assert_int_equal(f.report.fusions, 0);
+    lw_status_free(st);
+    fused_free(&f);
+  }
+}
+
+static void unknown_edges_are_named(void **state) {
+  (void)state;
+  static const char text[] =
+      "ENTRY e { p = f32[8] parameter(0) scaled = f32[8] negate(p) "
+      "ROOT a = f32[8] abs(scaled) }";
+  fused f = fuse_edges(text, "priority-fusion", "cpu-generic", NULL, "scale,a");
+  lw_status st = lw_overrides_status(&f.overrides, f.trace);
+  assert_int_equal(lw_status_code(st), LW_NOT_FOUND);
+  assert_non_null(strstr(lw_status_message(st), "did you mean scaled"));
+  lw_status_free(st);
+  st = lw_overrides_add(&f.overrides, "a", true);
+  assert_int_equal(lw_status_code(st), LW_INVALID_ARGUMENT);
+  lw_status_free(st);
+  st = lw_overrides_add(&f.overrides, "%scale,%a", true); /* forbidden above */
+  assert_int_equal(lw_status_code(st), LW_INVALID_ARGUMENT);
+  lw_status_free(st);
+  fused_free(&f);
+}
+
+/* Applies the option that a profitability record names for a flip. */
+static void turn(const reason_case *c, const lw_decision *d) {
+  const char *at = strstr(d->flip, d->yes ? "--forbid-edge=" : "--force-edge=");
+  assert_non_null(at);
+  const char *edge = strchr(at, '=') + 1;
+  fused f = fuse_edges(c->text, c->passes, "cpu-generic", d->yes ? NULL : edge,
+                       d->yes ? edge : NULL);
+  bool turned = has_record(f.trace, d->producer,
+                           d->yes ? LW_REASON_FORBIDDEN : LW_REASON_FORCED);
+  if (!turned) print_error("%s: %s does not turn it\n", c->code, d->flip);
+  assert_true(turned);
+  assert_same_bits(c->text, &f);
+  fused_free(&f);
+}
+
+static void flips_turn_verdicts(void **state) {
+  (void)state;
+  int turned = 0;
+  for (int k = 0; k < N_CASES; k++) {
+    fused f = fuse_text(cases[k].text, cases[k].passes, "cpu-generic");
+    for (size_t i = 0; i < lw_trace_count(f.trace); i++) {
+      const lw_decision *d = lw_trace_at(f.trace, i);
+      if (d->gate != LW_GATE_PROFITABILITY) continue;
+      turn(&cases[k], d);
+      turned++;
+    }
+    fused_free(&f);
+  }
+  assert_true(turned >= 20);
+}
+
+/* Of the codes in reasons.def, those above and the built ones are all. */
 static void no_code_is_left_out(void **state) {
   (void)state;
   for (int r = 0; r < LW_REASON_COUNT; r++) {
     const char *code = lw_reason_table[r].code;
-    bool found =
-        !strcmp(code, "kernel-too-large") || !strcmp(code, "target-refuses");
+    bool found = !strcmp(code, "kernel-too-large") ||
+                 !strcmp(code, "target-refuses") || !strcmp(code, "forced") ||
+                 !strcmp(code, "forbidden");
     for (int k = 0; k < N_CASES; k++) found |= !strcmp(code, cases[k].code);
     if (!found) print_error("no test for %s\n", code);
     assert_true(found);
@@ -227,6 +350,11 @@ int main(void) {
       cmocka_unit_test(each_reason_is_given),
       cmocka_unit_test(large_kernels_are_refused),
       cmocka_unit_test(a_backend_may_refuse),
+      cmocka_unit_test(edges_are_forbidden_and_forced),
+      cmocka_unit_test(edges_keep_their_names),
+      cmocka_unit_test(legality_stands),
+      cmocka_unit_test(unknown_edges_are_named),
+      cmocka_unit_test(flips_turn_verdicts),
       cmocka_unit_test(no_code_is_left_out),
       cmocka_unit_test(gates_are_asked_in_order),
   };

@@ -24,14 +24,22 @@ int64_t lw_rand_below(lw_rand *r, int64_t n) {
 
 /* The common ones first and often; XLA:CPU compiles the first N_XLA_TYPES. */
 static const lw_prim all_types[] = {
-    LW_F32,        LW_F32,        LW_F32,       LW_F32,     LW_F32,
-    LW_F32,        LW_S32,        LW_BF16,      LW_BF16,    LW_F16,
-    LW_F64,        LW_F64,        LW_S32,       LW_PRED,    LW_S8,
-    LW_U8,         LW_S16,        LW_U16,       LW_U32,     LW_S64,
-    LW_U64,        LW_C64,        LW_C128,      LW_F8E5M2,  LW_F8E4M3FN,
-    LW_S4,         LW_U4,         LW_F8E4M3,    LW_F8E3M4,  LW_F8E4M3B11FNUZ,
-    LW_F8E5M2FNUZ, LW_F8E4M3FNUZ, LW_F8E8M0FNU, LW_F4E2M1FN};
-enum { N_TYPES = sizeof all_types / sizeof all_types[0], N_XLA_TYPES = 25 };
+    LW_F32,        LW_F32,        LW_F32,
+    LW_F32,        LW_F64,        LW_F32,
+    LW_F32,        LW_F32,        LW_F32,
+    LW_F32,        LW_F32,        LW_F32,
+    LW_F32,        LW_F32,        LW_F32,
+    LW_S32,        LW_BF16,       LW_BF16,
+    LW_F16,        LW_F64,        LW_F64,
+    LW_S32,        LW_PRED,       LW_S8,
+    LW_U8,         LW_S16,        LW_U16,
+    LW_U32,        LW_S64,        LW_U64,
+    LW_C64,        LW_C128,       LW_F8E5M2,
+    LW_F8E4M3FN,   LW_S4,         LW_U4,
+    LW_F8E4M3,     LW_F8E3M4,     LW_F8E4M3B11FNUZ,
+    LW_F8E5M2FNUZ, LW_F8E4M3FNUZ, LW_F8E8M0FNU,
+    LW_F4E2M1FN};
+enum { N_TYPES = sizeof all_types / sizeof all_types[0], N_XLA_TYPES = 30 };
 
 lw_prim gen_any_type(gen *g) {
   return all_types[gen_below(g, g->o.xla_runnable ? N_XLA_TYPES : N_TYPES)];
@@ -282,15 +290,22 @@ static bool xla_lacks(lw_opcode o) {
 /* What real programs are made of. */
 static const lw_opcode common[] = {LW_OP_ADD,
                                    LW_OP_ADD,
+                                   LW_OP_ADD,
+                                   LW_OP_ADD,
                                    LW_OP_MULTIPLY,
                                    LW_OP_MULTIPLY,
+                                   LW_OP_MULTIPLY,
+                                   LW_OP_MULTIPLY,
+                                   LW_OP_SUBTRACT,
                                    LW_OP_SUBTRACT,
                                    LW_OP_DIVIDE,
                                    LW_OP_MAXIMUM,
                                    LW_OP_CONVERT,
                                    LW_OP_REDUCE,
-                                   LW_OP_EXPONENTIAL,
+                                   LW_OP_REDUCE,
                                    LW_OP_DOT,
+                                   LW_OP_DOT,
+                                   LW_OP_EXPONENTIAL,
                                    LW_OP_SELECT,
                                    LW_OP_BROADCAST,
                                    LW_OP_TRANSPOSE,
@@ -299,14 +314,15 @@ static const lw_opcode common[] = {LW_OP_ADD,
                                    LW_OP_COMPARE,
                                    LW_OP_LOG,
                                    LW_OP_DYNAMIC_UPDATE_SLICE,
+                                   LW_OP_DYNAMIC_UPDATE_SLICE,
                                    LW_OP_BITCAST_CONVERT};
 enum { N_COMMON = sizeof common / sizeof common[0] };
 
-/* A third of the steps are common ones; of the others elementwise ops come
+/* Nearly half of the steps are common ones; of the others elementwise ops come
  * twice as often as the rest. */
 lw_inst *gen_step(gen *g, lw_inst *a) {
   for (int tries = 0; tries < 30; tries++) {
-    bool usual = gen_chance(g, 35);
+    bool usual = gen_chance(g, 45);
     lw_opcode o = usual ? common[gen_below(g, N_COMMON)]
                         : opcodes[gen_below(g, LW_OPCODE_COUNT)];
     if (!usual && !lw_opcode_is_elementwise(o) && gen_chance(g, 50)) continue;

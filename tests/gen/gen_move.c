@@ -146,6 +146,17 @@ lw_inst *gen_make_dynamic_slice(gen *g, lw_inst *a) {
   return i;
 }
 
+/* A part of a itself, moved and perhaps mirrored: an update made of what it
+ * goes over. */
+static lw_inst *part_of(gen *g, lw_inst *a, const lw_shape *u) {
+  lw_inst *ops[GEN_MAX_RANK + 1] = {a};
+  const lw_shape *ix = gen_shape(g, LW_S32, 0, NULL);
+  for (int32_t i = 0; i < u->rank; i++) ops[i + 1] = gen_value(g, ix);
+  lw_inst *i = gen_op(g, LW_OP_DYNAMIC_SLICE, u, u->rank + 1, ops);
+  lw_inst_set_i64s(i, LW_ATTR_DYNAMIC_SLICE_SIZES, u->rank, u->dims);
+  return gen_chance(g, 50) ? gen_make_reverse(g, i) : i;
+}
+
 lw_inst *gen_make_update_slice(gen *g, lw_inst *a) {
   const lw_shape *s = a->shape;
   if (!s->rank || !s->elements) return NULL;
@@ -156,7 +167,8 @@ lw_inst *gen_make_update_slice(gen *g, lw_inst *a) {
     dims[i] = 1 + gen_below(g, s->dims[i]);
     ops[i + 2] = gen_value(g, ix);
   }
-  ops[1] = gen_value(g, gen_shape(g, s->type, s->rank, dims));
+  const lw_shape *u = gen_shape(g, s->type, s->rank, dims);
+  ops[1] = gen_chance(g, 40) ? part_of(g, a, u) : gen_value(g, u);
   return gen_op(g, LW_OP_DYNAMIC_UPDATE_SLICE, s, s->rank + 2, ops);
 }
 

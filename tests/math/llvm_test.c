@@ -378,18 +378,15 @@ static int run(int from, int to, int turn, int turns, int width,
   return bad;
 }
 
-static bool host_has(const char *feature) {
-  char *f = LLVMGetHostCPUFeatures();
-  bool r = strstr(f, feature) != NULL;
-  LLVMDisposeMessage(f);
-  return r;
-}
-
 static void sweep(const lw_opcode *ops, int n) {
   static const int widths[] = {1, 8, 16};
-  machine host = {LLVMGetHostCPUName(), LLVMGetHostCPUFeatures(),
-                  host_has("+avx2"),    host_has("+avx512f"),
-                  host_has("+f16c"),    host_has("+fma")};
+  char *name = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
+  machine host = {name,
+                  features,
+                  strstr(features, "+avx2") != NULL,
+                  strstr(features, "+avx512f") != NULL,
+                  strstr(features, "+f16c") != NULL,
+                  strstr(features, "+fma") != NULL};
   machine v3 = {"x86-64-v3", "+avx2,+fma,+f16c,-avx512f", true, false, true,
                 true};
   machine base = {"x86-64", "", false, false, false, false};
@@ -403,6 +400,8 @@ static void sweep(const lw_opcode *ops, int n) {
       bad += run(
           0, item_count, turn, turns, widths[w], &machines[m],
           turn % 2 ? "function(mem2reg,instcombine,gvn,simplifycfg)" : NULL);
+  LLVMDisposeMessage(name);
+  LLVMDisposeMessage(features);
   assert_true(item_count > 0);
   assert_int_equal(bad, 0);
 }

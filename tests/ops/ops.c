@@ -116,7 +116,8 @@ static void run_case(tally *t, const char *head, size_t len) {
     with_type(t, body, rest);
     return;
   }
-  for (char *w = strtok_r(types + 3, ",", &at); w; w = strtok_r(NULL, ",", &at)) {
+  for (char *w = strtok_r(types + 3, ",", &at); w;
+       w = strtok_r(NULL, ",", &at)) {
     snprintf(t->type, sizeof t->type, "%s", w);
     with_type(t, body, rest);
   }

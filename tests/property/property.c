@@ -8,7 +8,7 @@
  *   --pairs: instead of random walks, every producer x consumer opcode pair
  *            that some type makes legal (--every: each Nth module of them)
  *   --faults: plants every fault of kernel/fault.h and wants it caught within
- *             count modules
+ *             count modules (--faults=K: just the Kth of them)
  *   --flush: subnormals are flushed, in the interpreter and in code
  * Prints its coverage; exit 1 with the seed and the module of the first
  * failures.
@@ -31,6 +31,7 @@ typedef struct {
   long count;
   bool pairs, faults, flush, quiet;
   int threads;
+  int fault; /* of --faults: just this one; 0: all */
   long modules, failed, with_fusion, roads, not_tested;
   long pair_hits, made, every;
   bool *pair; /* [producer * LW_OPCODE_COUNT + consumer] */
@@ -265,7 +266,7 @@ static const char *road_that_differs(const lw_verify_report *r, lw_arena *a) {
   return NULL;
 }
 
-static const char *with_fault(state *s, lw_fault fault, uint64_t seed,
+static const char *with_fault(const state *s, lw_fault fault, uint64_t seed,
                               lw_arena *a) {
   lw_context *ctx = lw_context_new();
   lw_module *m = module_of(ctx, seed);
@@ -285,6 +286,11 @@ static const char *with_fault(state *s, lw_fault fault, uint64_t seed,
   return why;
 }
 
+static void show_seed(uint64_t seed, const char *why) {
+  printf("seed %llu fails without any fault: %s\n", (unsigned long long)seed,
+         why);
+}
+
 static void plant_faults(state *s) {
   static const char *const names[LW_FAULT_COUNT] = {
 #define F(fault, text) [LW_FAULT_##fault] = text
@@ -302,12 +308,22 @@ static void plant_faults(state *s) {
       F(LOOP_COPY, "loop state without copies"),
 #undef F
   };
+  int n_caught = 0;
   for (int f = 1; f < LW_FAULT_COUNT; f++) {
+    if (s->fault && s->fault != f) continue;
     bool caught = false;
     for (long k = 0; k < s->count && !caught; k++) {
       lw_arena *a = lw_arena_new();
-      const char *why = with_fault(s, (lw_fault)f, s->from + (uint64_t)k, a);
+      uint64_t seed = s->from + (uint64_t)k;
+      const char *why = with_fault(s, (lw_fault)f, seed, a);
       s->modules++;
+      /* a module that fails without the fault catches nothing */
+      const char *bare = why ? with_fault(s, LW_FAULT_NONE, seed, a) : NULL;
+      if (bare) {
+        show_seed(seed, bare);
+        s->failed++;
+        why = NULL;
+      }
       if (why) printf("%-32s caught by module %ld\n", names[f], k + 1);
       if (why && !s->quiet) printf("  %s\n", why);
       caught = why != NULL;
@@ -315,10 +331,11 @@ static void plant_faults(state *s) {
     }
     if (!caught) printf("%-32s NOT caught by %ld\n", names[f], s->count);
     s->failed += !caught;
+    n_caught += caught;
     fflush(stdout);
   }
-  printf("%d faults planted, %ld caught\n", LW_FAULT_COUNT - 1,
-         LW_FAULT_COUNT - 1 - s->failed);
+  printf("%d faults planted, %d caught\n", s->fault ? 1 : LW_FAULT_COUNT - 1,
+         n_caught);
 }
 
 int main(int argc, char **argv) {
@@ -333,6 +350,10 @@ int main(int argc, char **argv) {
       s.every = strtol(argv[i] + 8, NULL, 0);
     if (!strcmp(argv[i], "--pairs")) s.pairs = true;
     if (!strcmp(argv[i], "--faults")) s.faults = true;
+    if (!strncmp(argv[i], "--faults=", 9)) {
+      s.faults = true;
+      s.fault = atoi(argv[i] + 9);
+    }
     if (!strcmp(argv[i], "--flush")) s.flush = true;
     if (!strcmp(argv[i], "--quiet")) s.quiet = true;
   }

@@ -65,9 +65,11 @@ static void run_fake(int number, const lw_kernel_args *args) {
   }
 FAKE(0)
 FAKE(1)
-FAKE(2) FAKE(3) FAKE(4) FAKE(5) FAKE(6)
-    FAKE(7) static const lw_phase_fn fakes[] = {fake_0, fake_1, fake_2, fake_3,
-                                                fake_4, fake_5, fake_6, fake_7};
+FAKE(2)
+FAKE(3)
+FAKE(4)
+FAKE(5) FAKE(6) FAKE(7) static const lw_phase_fn fakes[] = {
+    fake_0, fake_1, fake_2, fake_3, fake_4, fake_5, fake_6, fake_7};
 
 /* ---- a module, both ways ---- */
 

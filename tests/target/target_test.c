@@ -16,12 +16,13 @@ static lw_target *load(const char *name) {
 
 static void every_built_in_file_reads(void **state) {
   (void)state;
-  assert_int_equal(lw_target_builtin_count(), 3);
+  assert_true(lw_target_builtin_count() > 3);
   for (int k = 0; k < lw_target_builtin_count(); k++) {
     lw_target *t = load(lw_target_builtin_name(k));
     assert_string_equal(t->name, lw_target_builtin_name(k));
     assert_string_equal(t->source, "built in");
-    assert_ptr_equal(t->backend, lw_backend_find("cpu"));
+    bool cpu = !strncmp(t->name, "cpu", 3);
+    assert_ptr_equal(t->backend, lw_backend_find(cpu ? "cpu" : "gpu"));
     lw_target_free(t);
   }
   lw_target *t = load("cpu");

@@ -18,6 +18,7 @@ typedef struct {
   int tile_rows, tile_vecs, tile_cols, width;
   LLVMValueRef m0, rows, n0, cols, k0, kc; /* of the block at hand, i64 */
   LLVMValueRef lhs0, rhs0;
+  bool direct; /* the rhs is read where it is */
 } packed;
 
 static LLVMValueRef work_at(lw_dot *d, LLVMValueRef base, LLVMValueRef index) {
@@ -168,12 +169,26 @@ static void micro(lw_dot *d, packed *p, LLVMValueRef i, LLVMValueRef j,
                      acc[r][v]);
     }
   LLVMValueRef a0 = lw_mul_const(f, i, BLOCK), b0 = lw_mul_const(f, j, BLOCK);
+  LLVMValueRef b[3], n[3], mask[3] = {NULL, NULL, NULL};
+  for (int v = 0; v < p->tile_vecs && p->direct; v++) {
+    n[v] = lw_add(f, p->n0, lw_add(f, j, lw_i64(f, (int64_t)v * p->width)));
+    if (d->plan.fold.n % p->tile_cols)
+      mask[v] = lw_mask_below(f, n[v], lw_i64(f, d->plan.fold.n), p->width);
+  }
   lw_loop k = lw_loop_begin(f, lw_i64(f, 0), p->kc, 1, "kk");
-  LLVMValueRef b[3], at = lw_add(f, b0, lw_mul_const(f, k.iv, p->tile_cols));
+  LLVMValueRef at = lw_add(f, b0, lw_mul_const(f, k.iv, p->tile_cols));
+  LLVMValueRef fixed = lw_add(
+      f, p->rhs0, lw_axis_offset(f, &d->plan.rhs_k, lw_add(f, p->k0, k.iv)));
   for (int v = 0; v < p->tile_vecs; v++)
-    b[v] = work_load(
-        d, work_at(d, p->b, lw_add(f, at, lw_i64(f, (int64_t)v * p->width))),
-        p->width);
+    b[v] =
+        p->direct
+            ? lw_dot_lanes(d, 1, fixed, &d->plan.rhs_n, n[v], p->width, mask[v])
+                  .re
+            : work_load(
+                  d,
+                  work_at(d, p->b,
+                          lw_add(f, at, lw_i64(f, (int64_t)v * p->width))),
+                  p->width);
   for (int r = 0; r < p->tile_rows; r++) {
     LLVMValueRef ra =
         lw_add(f, lw_add(f, a0, lw_i64(f, (int64_t)r * BLOCK)), k.iv);
@@ -232,11 +247,18 @@ static bool contiguous(const lw_axis *a) {
   return lw_axis_is_linear(a, &stride) && stride == 1;
 }
 
+/* A panel that few register tiles read is not worth packing. */
+static bool reads_directly(const lw_dot *d) {
+  return contiguous(&d->plan.rhs_n) && d->type[1] == d->acc && d->base[1] &&
+         d->plan.fold.m <= LW_DOT_DIRECT_ROWS;
+}
+
 static void pack(lw_dot *d, packed *p) {
   if (!contiguous(&d->plan.lhs_k) && contiguous(&d->plan.lhs_m))
     pack_a_blocks(d, p);
   else
     pack_a_rows(d, p);
+  if (p->direct) return;
   if (!contiguous(&d->plan.rhs_n) && contiguous(&d->plan.rhs_k))
     pack_b_blocks(d, p);
   else
@@ -250,6 +272,7 @@ static packed packed_new(lw_dot *d) {
               .tile_vecs = f->em->has_avx512 ? 3 : 2,
               .width = f->em->vec_bytes / (int)size};
   p.tile_cols = p.tile_vecs * p.width;
+  p.direct = reads_directly(d);
   p.a = lw_at(f, f->scratch, lw_i64(f, d->work_offset), 1);
   p.b = lw_at(f, p.a, lw_i64(f, size * LW_DOT_ROWS * BLOCK), 1);
   p.c = lw_at(f, p.b, lw_i64(f, size * BLOCK * d->plan.cols), 1);

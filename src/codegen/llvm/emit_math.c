@@ -441,13 +441,15 @@ static kind kind_of(lw_prim t) {
 /* a * b + c of two instructions in one. */
 static bool fault_contract(lw_mathgen *g, const lw_elem_op *op, values in,
                            values *out) {
-  for (int k = 0; k < in.n && op->op == LW_OP_ADD && in.n == 2; k++) {
-    LLVMValueRef m = in.v[k];
+  bool minus = op->op == LW_OP_SUBTRACT;
+  if (in.n != 2 || (!minus && op->op != LW_OP_ADD)) return false;
+  for (int k = 0; k < (minus ? 1 : 2); k++) {
+    LLVMValueRef m = in.v[k], c = in.v[1 - k];
     if (!LLVMIsAInstruction(m) || LLVMGetInstructionOpcode(m) != LLVMFMul)
       continue;
     LLVMTypeRef t = LLVMTypeOf(m);
-    LLVMValueRef args[] = {LLVMGetOperand(m, 0), LLVMGetOperand(m, 1),
-                           in.v[1 - k]};
+    if (minus) c = LLVMBuildFNeg(g->b, c, "");
+    LLVMValueRef args[] = {LLVMGetOperand(m, 0), LLVMGetOperand(m, 1), c};
     *out = (values){{op_intrinsic(g, "llvm.fma", &t, 1, args, 3)}, 1};
     return true;
   }
