@@ -26,14 +26,51 @@ static bool commutes(const lw_inst *i) {
   }
 }
 
+/* Iotas stay as they are, but their readers do not care which one they read. */
+static bool same_value(const lw_inst *a, const lw_inst *b) {
+  if (a == b) return true;
+  return a->opcode == LW_OP_IOTA && b->opcode == LW_OP_IOTA &&
+         a->shape == b->shape &&
+         lw_inst_i64(a, LW_ATTR_IOTA_DIMENSION, 0) ==
+             lw_inst_i64(b, LW_ATTR_IOTA_DIMENSION, 0);
+}
+
 static bool same_operands(const lw_inst *a, const lw_inst *b) {
   bool same = a->n_operands == b->n_operands;
   for (int32_t k = 0; k < a->n_operands && same; k++)
-    same = lw_inst_operand(a, k) == lw_inst_operand(b, k);
+    same = same_value(lw_inst_operand(a, k), lw_inst_operand(b, k));
   if (same || a->n_operands != 2 || b->n_operands != 2 || !commutes(a))
     return same;
-  return lw_inst_operand(a, 0) == lw_inst_operand(b, 1) &&
-         lw_inst_operand(a, 1) == lw_inst_operand(b, 0);
+  return same_value(lw_inst_operand(a, 0), lw_inst_operand(b, 1)) &&
+         same_value(lw_inst_operand(a, 1), lw_inst_operand(b, 0));
+}
+
+static void remove_iota(lw_inst *i) {
+  if (i->opcode == LW_OP_IOTA && i->n_uses == 0) lw_inst_remove(i);
+}
+
+/* Removes an instruction and the iotas that only it read. */
+static void remove_merged(lw_inst *i) {
+  lw_inst *ops[2] = {NULL, NULL};
+  int32_t n = i->n_operands < 2 ? i->n_operands : 2;
+  for (int32_t k = 0; k < n; k++) ops[k] = lw_inst_operand(i, k);
+  lw_inst_remove(i);
+  for (int32_t k = 0; k < n; k++)
+    if (ops[k]->parent) remove_iota(ops[k]);
+}
+
+/* One instruction reads one of two equal iotas. */
+static bool unite_iotas(lw_inst *i) {
+  bool changed = false;
+  for (int32_t k = 0; k < i->n_operands; k++)
+    for (int32_t j = k + 1; j < i->n_operands; j++) {
+      lw_inst *a = lw_inst_operand(i, k), *b = lw_inst_operand(i, j);
+      if (a == b || !same_value(a, b)) continue;
+      lw_inst_set_operand(i, j, a);
+      remove_iota(b);
+      changed = true;
+    }
+  return changed;
 }
 
 static bool same(const lw_inst *a, const lw_inst *b) {
@@ -45,7 +82,8 @@ static uint64_t hash(const lw_inst *i) {
   uint64_t h = lw_hash_mix((uint64_t)i->opcode + 1, (uintptr_t)i->shape);
   uint64_t sum = 0;
   for (int32_t k = 0; k < i->n_operands; k++) {
-    uint64_t id = (uint64_t)lw_inst_operand(i, k)->id + 1;
+    const lw_inst *o = lw_inst_operand(i, k);
+    uint64_t id = o->opcode == LW_OP_IOTA ? 0 : (uint64_t)o->id + 1;
     sum = commutes(i) ? sum + lw_hash_mix(7, id) : lw_hash_mix(sum, id);
   }
   return lw_hash_mix(h, sum);
@@ -68,6 +106,7 @@ static bool sweep(lw_comp *body, lw_pass_env *env, bool constants) {
   lw_inst **order = lw_comp_post_order(body, env->scratch, &n);
   for (int32_t k = 0; k < n; k++) {
     lw_inst *i = order[k];
+    if (!i->parent) continue;
     if ((i->opcode == LW_OP_CONSTANT) != constants) continue;
     if (!constants && (i->n_operands == 0 || lw_inst_has_side_effect(i)))
       continue;
@@ -76,7 +115,7 @@ static bool sweep(lw_comp *body, lw_pass_env *env, bool constants) {
     if (first && !lw_pass_fuel(env)) break;
     if (first) {
       lw_inst_replace_uses(i, first);
-      lw_inst_remove(i);
+      remove_merged(i);
       lw_pass_count(env, "merged", 1);
       changed = true;
       continue;
@@ -84,6 +123,7 @@ static bool sweep(lw_comp *body, lw_pass_env *env, bool constants) {
     uint64_t *slot = lw_map_put(&table, h);
     lw_map_set_ptr(&chain, i, (void *)(uintptr_t)*slot);
     *slot = (uintptr_t)i;
+    changed |= unite_iotas(i);
   }
   lw_map_free(&table);
   lw_map_free(&chain);
