@@ -140,6 +140,10 @@ static lw_status travel(lw_compiled *c, const lw_module *m,
   LW_TRY(lw_overrides_add(&c->overrides, o->force_edges, true));
   LW_TRY(lw_overrides_add(&c->overrides, o->forbid_edges, false));
   LW_TRY(lw_target_load(o->target ? o->target : "cpu", &c->target));
+  if (c->overrides.list.len && is_gpu(c->target))
+    return lw_error(LW_UNIMPLEMENTED,
+                    "--force-edge and --forbid-edge do not reach a GPU "
+                    "target's decisions");
   LW_TRY(lw_module_clone(m, &c->module));
   if (!o->only_fusion) lw_rng_number(c->module);
   if (m->entry && m->entry->root) c->result = m->entry->root->shape;

@@ -324,7 +324,7 @@ lw_status lw_explain_module(const lw_module *m, const lw_compile_options *o,
   e->strategy = o->fusion ? o->fusion : "priority";
   e->target = x.target->name;
   x.cpu = strcmp(x.target->backend_name, "gpu") != 0;
-  if (x.cpu) learn_unfused(&x, m, o);
+  if (x.cpu && !o->only_fusion) learn_unfused(&x, m, o);
   learn_sources(&x, m);
   learn_sources(&x, lw_compiled_module(*c));
   index_refusals(&x);

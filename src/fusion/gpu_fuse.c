@@ -125,8 +125,9 @@ static lw_inst *param_for(gpu_graph *g, lw_inst *fusion, lw_inst *def,
   int64_t n = (int64_t)body->params.len;
   lw_inst_append_operand(fusion, def);
   if (def->parent == fusion->parent) add_user(g, def, fusion);
-  lw_inst *p = lw_inst_parameter(
-      body, n, def->shape, lw_arena_printf(g->arena, "param_%lld", (long long)n));
+  lw_inst *p =
+      lw_inst_parameter(body, n, def->shape,
+                        lw_arena_printf(g->arena, "param_%lld", (long long)n));
   lw_inst_move_before(p, pos);
   return p;
 }
@@ -281,8 +282,8 @@ static lw_inst *element_of(gpu_graph *g, lw_inst *fusion, const lw_shape *shape,
   return e;
 }
 
-/* The root becomes a tuple of what it was and the new outputs. Returns the index
- * of the first new one. */
+/* The root becomes a tuple of what it was and the new outputs. Returns the
+ * index of the first new one. */
 static int32_t widen_root(gpu_graph *g, lw_inst *fusion, lw_inst *const *more,
                           int32_t n_more) {
   lw_comp *body = lw_fusion_body(fusion);
@@ -290,7 +291,8 @@ static int32_t widen_root(gpu_graph *g, lw_inst *fusion, lw_inst *const *more,
   bool was_tuple = root->opcode == LW_OP_TUPLE;
   int32_t n = was_tuple ? root->n_operands : 1;
   lw_inst **outs = LW_NEW_ARRAY(g->arena, lw_inst *, n + n_more);
-  const lw_shape **shapes = LW_NEW_ARRAY(g->arena, const lw_shape *, n + n_more);
+  const lw_shape **shapes =
+      LW_NEW_ARRAY(g->arena, const lw_shape *, n + n_more);
   for (int32_t k = 0; k < n + n_more; k++) {
     outs[k] = k >= n      ? more[k - n]
               : was_tuple ? lw_inst_operand(root, k)
@@ -402,8 +404,7 @@ void gpu_sort_list(lw_comp *c, lw_arena *a) {
 void gpu_graph_sort(gpu_graph *g) {
   gpu_sort_list(g->comp, g->arena);
   for (lw_inst *i = g->comp->first; i; i = i->next)
-    if (gpu_is_multi_output(i))
-      gpu_sort_list(lw_fusion_body(i), g->arena);
+    if (gpu_is_multi_output(i)) gpu_sort_list(lw_fusion_body(i), g->arena);
 }
 
 /* ---- leaving ---- */

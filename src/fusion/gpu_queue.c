@@ -268,10 +268,6 @@ static lw_ticks priority_of(gpu_queue *q, node *p) {
   if (gpu_is_fusible_bitcast(producer)) return LW_TICKS_INF;
   if (producer->opcode == LW_OP_CONSTANT) return TICKS_NEVER;
   gpu_refusal r = refusal_of(q, producer);
-  if (!r.text && q->oracle->judge) {
-    lw_gpu_times none = {0};
-    r = q->oracle->judge(q->oracle->state, producer, &none);
-  }
   if (r.text) {
     record(q, producer, "", lw_verdict_no(r.reason), r.text);
     return TICKS_NEVER;
@@ -289,7 +285,6 @@ static lw_ticks priority_of(gpu_queue *q, node *p) {
     t.fused = minus(t.fused, p->old.fused);
     base = p->priority;
   }
-  if (q->oracle->judge) (void)q->oracle->judge(q->oracle->state, producer, &t);
   lw_ticks priority = minus(plus(base, t.unfused), t.fused);
   record_times(q, producer, t, priority);
   return priority;

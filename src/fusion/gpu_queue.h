@@ -9,8 +9,7 @@
 
 typedef struct gpu_queue gpu_queue;
 
-/* Who says what an edge costs and whether it may be fused: the model, or (in
- * tests of the queue alone) a recorded run. */
+/* Who says what an edge costs and whether it may be fused. */
 typedef struct {
   void *state;
   gpu_refusal (*can_fuse)(void *state, const lw_inst *producer,
@@ -22,9 +21,6 @@ typedef struct {
                          const lw_inst *consumer);
   void (*changed)(void *state, const lw_inst *i);
   void (*removed)(void *state, const lw_inst *i);
-  /* May be NULL. The last word on a question: says no, or replaces times. */
-  gpu_refusal (*judge)(void *state, const lw_inst *producer,
-                       lw_gpu_times *times);
 } gpu_oracle;
 
 /* Fuses one computation; records go to env's trace. True when it changed. */

@@ -153,8 +153,14 @@ lw_status lw_module_clone(const lw_module *m, lw_module **out) {
   to->first_comp = first;
   to->last_comp = last;
   to->entry = m->entry ? lw_map_ptr(&comps, m->entry) : NULL;
-  for (lw_comp *c = m->first_comp; c; c = c->next)
-    ((lw_comp *)lw_map_ptr(&comps, c))->name = c->name;
+  lw_comp **link = &to->first_comp; /* in m's own order */
+  for (lw_comp *c = m->first_comp; c; c = c->next) {
+    lw_comp *d = lw_map_ptr(&comps, c);
+    d->name = c->name;
+    d->next = NULL;
+    *link = to->last_comp = d;
+    link = &d->next;
+  }
   fix_ids(m, &insts);
   lw_status s = copy_literals(to);
   lw_map_free(&comps);

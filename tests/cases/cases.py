@@ -148,8 +148,8 @@ def case_17():
         out = subprocess.run([LAWSON, "run", case_file("17", f"before_{n}.hlo"), "--repeat=20", "--json"], capture_output=True, text=True)
         check(out.returncode == 0, out.stderr[-1000:])
         times[n] = json.loads(out.stdout)["time_ms"]["min"]
-    # a step must not copy the array: that would make doubling n four times as slow
-    check(times[200_000] / times[50_000] < 9, f"time grows faster than n: {times}")
+    # a step must not copy the array, which for the longest would take 20 us or more; a busy machine makes it 0.1 us
+    check(all(t / n * 1000 < 1 for n, t in times.items()), f"ms for n steps, more than 1 us each: {times}")
     small = all_roads(case_file("17", "before_50000.hlo"), [np.float32(0.1)])[0]
     x = np.float32(0.1)
     for t in range(100):

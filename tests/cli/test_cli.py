@@ -329,6 +329,7 @@ exits(1, "run", attn, "--force-edge=div.11,dot_general.3", says="lawson help ker
 exits(2, "opt", soft, "--force-edge=exx,sum", says="no gate was asked")
 exits(2, "opt", soft, "--forbid-edge=sum", says="PRODUCER,CONSUMER")
 exits(2, "opt", soft, "--forbid-edge=low,ex", "--force-edge=low,ex", says="both forced and forbidden")
+exits(1, "opt", soft, "--fusion=xla", "--target=h100", "--forbid-edge=low,ex", says="do not reach")
 saved = path("soft.npz")
 exits(0, "run", soft, "--save", saved)
 exits(0, "run", soft, "--expect", saved, "--forbid-edge=low,ex")

@@ -63,13 +63,11 @@ static void run_fake(int number, const lw_kernel_args *args) {
     (void)e;                                                               \
     run_fake(n, args);                                                     \
   }
-FAKE(0)
-FAKE(1)
-FAKE(2)
-FAKE(3)
-FAKE(4)
-FAKE(5) FAKE(6) FAKE(7) static const lw_phase_fn fakes[] = {
-    fake_0, fake_1, fake_2, fake_3, fake_4, fake_5, fake_6, fake_7};
+/* clang-format off */
+FAKE(0) FAKE(1) FAKE(2) FAKE(3) FAKE(4) FAKE(5) FAKE(6) FAKE(7)
+    /* clang-format on */
+    static const lw_phase_fn fakes[] = {fake_0, fake_1, fake_2, fake_3,
+                                        fake_4, fake_5, fake_6, fake_7};
 
 /* ---- a module, both ways ---- */
 
