@@ -45,20 +45,6 @@ static bool same_operands(const lw_inst *a, const lw_inst *b) {
          same_value(lw_inst_operand(a, 1), lw_inst_operand(b, 0));
 }
 
-static void remove_iota(lw_inst *i) {
-  if (i->opcode == LW_OP_IOTA && i->n_uses == 0) lw_inst_remove(i);
-}
-
-/* Removes an instruction and the iotas that only it read. */
-static void remove_merged(lw_inst *i) {
-  lw_inst *ops[2] = {NULL, NULL};
-  int32_t n = i->n_operands < 2 ? i->n_operands : 2;
-  for (int32_t k = 0; k < n; k++) ops[k] = lw_inst_operand(i, k);
-  lw_inst_remove(i);
-  for (int32_t k = 0; k < n; k++)
-    if (ops[k]->parent) remove_iota(ops[k]);
-}
-
 /* One instruction reads one of two equal iotas. */
 static bool unite_iotas(lw_inst *i) {
   bool changed = false;
@@ -67,7 +53,6 @@ static bool unite_iotas(lw_inst *i) {
       lw_inst *a = lw_inst_operand(i, k), *b = lw_inst_operand(i, j);
       if (a == b || !same_value(a, b)) continue;
       lw_inst_set_operand(i, j, a);
-      remove_iota(b);
       changed = true;
     }
   return changed;
@@ -115,7 +100,7 @@ static bool sweep(lw_comp *body, lw_pass_env *env, bool constants) {
     if (first && !lw_pass_fuel(env)) break;
     if (first) {
       lw_inst_replace_uses(i, first);
-      remove_merged(i);
+      lw_inst_remove(i);
       lw_pass_count(env, "merged", 1);
       changed = true;
       continue;
@@ -130,13 +115,23 @@ static bool sweep(lw_comp *body, lw_pass_env *env, bool constants) {
   return changed;
 }
 
+/* In order again, and without what only merged instructions read. */
+static void tidy(lw_comp *body, lw_arena *a) {
+  gpu_sort_list(body, a);
+  for (lw_inst *i = body->last, *prev; i; i = prev) {
+    prev = i->prev;
+    if (i->n_uses == 0 && !lw_inst_is_root(i) && i->opcode != LW_OP_PARAMETER)
+      lw_inst_remove(i);
+  }
+}
+
 static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
   for (lw_comp *c = m->first_comp; c; c = c->next)
     for (lw_inst *i = c->first; i; i = i->next) {
       if (!lw_inst_is_fusion(i)) continue;
       bool merged = sweep(lw_fusion_body(i), env, true);
       merged |= sweep(lw_fusion_body(i), env, false);
-      if (merged) gpu_sort_list(lw_fusion_body(i), env->scratch);
+      if (merged) tidy(lw_fusion_body(i), env->scratch);
       *changed |= merged;
     }
   return NULL;

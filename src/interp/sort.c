@@ -135,17 +135,15 @@ static int64_t sort_key(const lw_val *v, int64_t k) {
   int64_t bits = lw_literal_get_int(&v->lit, k);
   if (!lw_prim_is_float(t))
     return t == LW_U64 ? (int64_t)((uint64_t)bits ^ (1ull << 63)) : bits;
-  int width = lw_prim_bytes(t) * 8;
-  if (t == LW_BF16 || t == LW_F16 || t == LW_F32 || t == LW_F64) {
-    uint64_t sign = 1ull << (width - 1);
-    if ((uint64_t)bits & sign) /* more magnitude is less */
-      return -1 - (int64_t)((uint64_t)bits & (sign - 1));
-    return bits;
-  }
-  double d = lw_literal_get_f64(&v->lit, k, 0);
-  int64_t wide;
-  memcpy(&wide, &d, sizeof wide);
-  return wide < 0 ? -1 - (wide & INT64_MAX) : wide;
+  uint64_t sign = 1ull << (lw_prim_table[t].bits - 1);
+  uint64_t code = (uint64_t)bits & (sign | (sign - 1));
+  bool fnuz = t == LW_F8E4M3FNUZ || t == LW_F8E5M2FNUZ ||
+              t == LW_F8E4M3B11FNUZ;
+  /* no signs; a NaN without a sign: above everything */
+  if (t == LW_F8E8M0FNU || (fnuz && code == sign)) return (int64_t)code;
+  if (code & sign) /* more magnitude is less */
+    return -1 - (int64_t)(code & (sign - 1));
+  return (int64_t)code;
 }
 
 static bool topk_fits(const lw_shape *result, const lw_shape *s, int64_t k) {

@@ -314,6 +314,18 @@ expect("naive attention's scores are the wall", [(w["value"], w["bytes"]) for w 
 expect("the products' edges are refused by rule", edge(j, "div.11", "dot_general.3")["gate"] == "fusibility" and
        edge(j, "div.11", "dot_general.3")["flip"] == "nothing: rule")
 
+# what docs/wall.md says
+corpus = os.path.join(HERE, "..", "data", "corpus")
+bench = os.path.join(corpus, "attn_f32_64x64", "bench.before.hlo")
+words = open(os.path.join(HERE, "..", "..", "docs", "wall.md")).read()
+for module, options in ((bench, ["--fusion=xla"]), (bench, []),
+                        (os.path.join(corpus, "flash_scan_attn", "before.hlo"), ["--fusion=xla"])):
+    done = exits(0, "explain", module, generic, *options)
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("the wall:", "  under"))]
+    expect(f"docs/wall.md says what {options} says", lines and all("    " + line + "\n" in words for line in lines), done)
+j = explain(os.path.join(corpus, "flash_scan_attn", "before.hlo"), "--fusion=xla", generic)
+expect("a streaming form's wall is a block", [w["run"] for w in j["walls"]] == [8])
+
 # --force-edge and --forbid-edge: one decision, within the law
 forced = explain(soft, "--fusion=xla", "--force-edge=ex,sum")
 expect("forced", edge(forced, "ex", "sum")["reason"] == "forced" and edge(forced, "ex", "sum")["verdict"] == "fused")

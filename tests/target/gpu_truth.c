@@ -7,7 +7,7 @@
  * give the times of a producer with its consumers, fused and not. Lines from
  * before the first fusion in their computation speak of the module as it
  * stands; all of those must agree to the printed digit. Without folders, those
- * of tests/data/gpu/<target> are read.
+ * of tests/data/gpu_model/<target> are read.
  */
 #include <dirent.h>
 #include <math.h>
@@ -194,7 +194,7 @@ static void run_folder(tally *all, const char *folder) {
   lw_context_free(ctx);
 }
 
-/* tests/data/gpu/<target>/<module> */
+/* tests/data/gpu_model/<target>/<module> */
 static void run_target(tally *t, const char *root, const char *target) {
   char path[4096];
   struct dirent *e;
@@ -210,7 +210,7 @@ static void run_target(tally *t, const char *root, const char *target) {
 }
 
 static void run_data(tally *t) {
-  const char *root = LW_TEST_DATA "/gpu";
+  const char *root = LW_TEST_DATA "/gpu_model";
   DIR *d = opendir(root);
   struct dirent *e;
   while (d && (e = readdir(d)))
