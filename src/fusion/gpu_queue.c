@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-enum { LAUNCH = 4000 }; /* 1 us */
+enum { LAUNCH = 4000 /* 1 us */, MAX_NAMES = 512 };
 #define TICKS_NEVER INT64_MIN
 
 typedef struct {
@@ -190,12 +190,16 @@ static void set_priority(gpu_queue *q, node *n, lw_ticks priority) {
 
 /* ---- records ---- */
 
+/* A value that everything reads would fill the record with names alone. */
 static const char *names_of(gpu_queue *q, const lw_inst *producer) {
   int32_t n;
   lw_inst *const *users = gpu_users(&q->g, producer, &n);
   lw_buf b = {0};
-  for (int32_t k = 0; k < n; k++)
-    lw_buf_printf(&b, "%s%s", k ? "," : "", users[k]->name);
+  for (int32_t k = 0; k < n && k < MAX_NAMES; k++) {
+    if (k) lw_buf_chr(&b, ',');
+    lw_buf_str(&b, users[k]->name);
+  }
+  if (n > MAX_NAMES) lw_buf_str(&b, ",...");
   const char *s = lw_arena_strdup(q->env->scratch, lw_buf_cstr(&b), b.len);
   lw_buf_free(&b);
   return s;

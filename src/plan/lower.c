@@ -465,6 +465,11 @@ static void make_in_place(scope *s, const lw_kernel *k, lw_node *n) {
       if (!k->must_alias[p * k->n_outputs + o]) continue;
       int32_t out = n->slices[k->n_params + o], v = n->slices[p];
       if (at(s->b, v)->kind == VAL_NONE) continue;
+      if (s->b->options->kernel.fault == LW_FAULT_UPDATE &&
+          at(s->b, v)->kind == VAL_TEMP) {
+        plan_force_merge(s->b, v, out);
+        continue;
+      }
       int32_t t = new_val(s, VAL_TEMP, at(s->b, v)->inst, at(s->b, v)->leaf,
                           at(s->b, v)->bytes);
       define(s, t, add_copy(s, COPY_IN_PLACE, n->inst, v, t));

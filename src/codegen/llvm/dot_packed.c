@@ -279,6 +279,16 @@ static packed packed_new(lw_dot *d) {
   return p;
 }
 
+/* LW_FAULT_DOT_ORDER. */
+static void mirror_block(lw_dot *d, packed *p) {
+  lw_fn *f = d->f;
+  int64_t k = d->plan.fold.k, last = (k - 1) / BLOCK * BLOCK;
+  p->k0 = LLVMBuildSub(f->b, lw_i64(f, last), p->k0, "");
+  p->kc = lw_min_max(f, "llvm.smin",
+                     LLVMBuildSub(f->b, lw_i64(f, k), p->k0, ""),
+                     lw_i64(f, BLOCK));
+}
+
 void lw_dot_packed(lw_dot *d) {
   lw_fn *f = d->f;
   packed p = packed_new(d);
@@ -294,6 +304,7 @@ void lw_dot_packed(lw_dot *d) {
   lw_loop k =
       blocks_begin(f, zero, lw_i64(f, d->plan.fold.k), BLOCK, &p.kc, "k0");
   p.k0 = k.iv;
+  if (f->g.fault == LW_FAULT_DOT_ORDER) mirror_block(d, &p);
   LLVMValueRef first = LLVMBuildICmp(f->b, LLVMIntEQ, k.iv, zero, "");
   pack(d, &p);
   lw_loop j = lw_loop_begin(f, zero, p.cols, p.tile_cols, "j");
