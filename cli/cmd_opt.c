@@ -196,13 +196,31 @@ static int print_report(const cli_args *a, const cli_input *in,
   return CLI_YES;
 }
 
-static int print_module(const cli_args *a, const lw_module *m) {
+/* Lawson's own passes stand where XLA:GPU runs its own. */
+static bool is_approximate(const cli_args *a, const lw_compiled *c) {
+  const char *fusion = a->value[OPT_FUSION];
+  return !a->value[OPT_ONLY_FUSION] && fusion && !strcmp(fusion, "xla") &&
+         !strcmp(lw_compiled_target(c)->backend_name, "gpu");
+}
+
+static const char approximate[] =
+    "// APPROXIMATE: XLA:GPU's fusion pipeline on a module that Lawson's own "
+    "passes prepared.\n"
+    "// XLA does more before it, and Lawson does not: layout assignment, gemm "
+    "and convolution\n"
+    "// rewriting into library calls, softmax and gemm fusions in Triton, "
+    "reduction splitting,\n"
+    "// layout and dimension grouping of reductions, collectives.\n";
+
+static int print_module(const cli_args *a, const lw_compiled *c) {
+  const lw_module *m = lw_compiled_module(c);
   lw_buf b = {0};
   int code = CLI_YES;
   if (a->value[OPT_PROTO]) {
     lw_status st = lw_write_proto(m, false, &b);
     if (st) code = cli_fail(st);
   } else {
+    if (is_approximate(a, c)) lw_buf_str(&b, approximate);
     lw_module_print(&b, m, &lw_print_default);
   }
   if (!code) code = cli_product(a, b.data ? b.data : "", b.len);
@@ -243,7 +261,7 @@ static int print_all(const cli_args *a, const cli_input *in,
   }
   lw_buf_free(&b);
   bool module = a->value[OPT_OUTPUT] || (!dumps_only(a) && !j);
-  if (!code && module) code = print_module(a, m);
+  if (!code && module) code = print_module(a, c);
   if (j) cli_json_print(j);
   return code;
 }

@@ -96,6 +96,8 @@ static lw_status run_passes(lw_compiled *c, const lw_compile_options *o) {
   p.n_extra = n;
   if (o->only_fusion) return run_only_fusion(c, o, &p);
   LW_TRY(fusion_steps(o->fusion, &p.fusion_steps));
+  if (is_gpu(c->target) && o->fusion && !strcmp(o->fusion, "xla"))
+    p.fusion_steps = lw_fusion_only(true);
   LW_TRY(
       lw_pipeline_run(c->module, &lw_pipeline_cpu, &p, c->arena, &c->report));
   drop_unreachable(c->module);

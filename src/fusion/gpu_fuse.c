@@ -1,6 +1,8 @@
 /* Fusing with XLA's order of users and XLA's names. */
 #include "fusion/gpu_fuse.h"
 
+#include <stdlib.h>
+
 typedef LW_VEC(lw_inst *) user_list;
 
 /* ---- users ---- */
@@ -39,9 +41,20 @@ lw_inst *const *gpu_users(const gpu_graph *g, const lw_inst *i, int32_t *n) {
   return l ? l->data : NULL;
 }
 
+static int by_number(const void *a, const void *b) {
+  int64_t x = (*(lw_inst *const *)a)->unique_id;
+  int64_t y = (*(lw_inst *const *)b)->unique_id;
+  return (x > y) - (x < y);
+}
+
 void gpu_graph_init(gpu_graph *g, lw_comp *c, lw_arena *a) {
   *g = (gpu_graph){.comp = c, .arena = a};
-  for (lw_inst *i = c->first; i; i = i->next) {
+  lw_inst **v = LW_NEW_ARRAY(a, lw_inst *, c->n_insts);
+  int32_t n = 0;
+  for (lw_inst *i = c->first; i; i = i->next) v[n++] = i;
+  qsort(v, (size_t)n, sizeof *v, by_number);
+  for (int32_t j = 0; j < n; j++) {
+    lw_inst *i = v[j];
     if (i->unique_id >= g->next_unique_id) g->next_unique_id = i->unique_id + 1;
     for (int32_t k = 0; k < i->n_operands; k++)
       add_user(g, lw_inst_operand(i, k), i);

@@ -19,7 +19,7 @@ typedef struct {
   int64_t next_unique_id;
 } gpu_graph;
 
-/* Users in the order in which they stand in the list. */
+/* Users in the order of their numbers, that is, in which XLA made them. */
 void gpu_graph_init(gpu_graph *g, lw_comp *c, lw_arena *a);
 /* Users in the order that gpu_graph_keep left in the instructions. */
 void gpu_graph_init_kept(gpu_graph *g, lw_comp *c, lw_arena *a);

@@ -152,7 +152,7 @@ lw_status lw_eval_batch_norm(lw_eval *e, const lw_inst *i, lw_val **ops,
   lw_val *r[3] = {0};
   double eps = 0;
   const lw_attr *a = lw_inst_attr(i, LW_ATTR_EPSILON);
-  if (a) eps = a->u.f;
+  if (a) eps = (double)(float)a->u.f; /* XLA's attribute is a float */
   LW_TRY(begin(&b, i, ops));
   if (i->opcode == LW_OP_BATCH_NORM_TRAINING)
     training(&b, ops, eps, r);

@@ -59,7 +59,9 @@ static lw_inst *by_count(norm *b, lw_inst *x) {
 
 static lw_inst *deviation(norm *b, lw_inst *var) {
   const lw_attr *a = lw_inst_attr(b->i, LW_ATTR_EPSILON);
-  lw_inst *eps = lw_rw_const_f64(b->r, b->feature, a ? a->u.f : 0);
+  /* XLA's attribute is a float. */
+  lw_inst *eps =
+      lw_rw_const_f64(b->r, b->feature, a ? (double)(float)a->u.f : 0);
   lw_inst *v = bin(b, LW_OP_ADD, var, eps);
   return lw_rw_un(b->r, LW_OP_SQRT, b->feature, v);
 }

@@ -473,7 +473,7 @@ void lw_gen_opcode_kinds(lw_context *ctx, lw_opcode o, lw_gen_kinds *gives,
 
 static lw_inst *try_pair(gen *g, lw_opcode producer, lw_opcode consumer) {
   int first = (int)gen_below(g, N_BASES);
-  for (int k = 0; k < 6 * N_BASES; k++) {
+  for (int k = 0; k < 60 * N_BASES; k++) {
     int b = (first + k) % N_BASES;
     if (!is_made((lw_prim)(b / 4))) continue;
     lw_inst *mark = g->c->last;

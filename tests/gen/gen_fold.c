@@ -191,10 +191,22 @@ lw_inst *gen_make_select_scatter(gen *g, lw_inst *a) {
 
 /* ---- dots ---- */
 
+/* Everything contracted. */
+static lw_inst *whole_dot(gen *g, lw_inst *a) {
+  static const int64_t dims[] = {0, 1, 2};
+  lw_inst *b = gen_value(g, a->shape);
+  lw_inst *i =
+      gen_op2(g, LW_OP_DOT, gen_shape(g, a->shape->type, 0, NULL), a, b);
+  lw_inst_set_i64s(i, LW_ATTR_LHS_CONTRACTING_DIMS, a->shape->rank, dims);
+  lw_inst_set_i64s(i, LW_ATTR_RHS_CONTRACTING_DIMS, a->shape->rank, dims);
+  return i;
+}
+
 /* m, k, l  x  k, l [, n]: the two last dims are contracted, so that k grows
  * beyond one block. */
 static lw_inst *long_dot(gen *g, lw_inst *a) {
   const lw_shape *s = a->shape;
+  if (gen_chance(g, 40)) return whole_dot(g, a);
   int32_t r = s->rank, free = r - 2;
   int64_t k = s->dims[r - 2], l = s->dims[r - 1];
   int64_t most = g->o.max_elements / (k * l), n = 1 + gen_below(g, 9);
