@@ -137,8 +137,7 @@ static int64_t sort_key(const lw_val *v, int64_t k) {
     return t == LW_U64 ? (int64_t)((uint64_t)bits ^ (1ull << 63)) : bits;
   uint64_t sign = 1ull << (lw_prim_table[t].bits - 1);
   uint64_t code = (uint64_t)bits & (sign | (sign - 1));
-  bool fnuz = t == LW_F8E4M3FNUZ || t == LW_F8E5M2FNUZ ||
-              t == LW_F8E4M3B11FNUZ;
+  bool fnuz = t == LW_F8E4M3FNUZ || t == LW_F8E5M2FNUZ || t == LW_F8E4M3B11FNUZ;
   /* no signs; a NaN without a sign: above everything */
   if (t == LW_F8E8M0FNU || (fnuz && code == sign)) return (int64_t)code;
   if (code & sign) /* more magnitude is less */

@@ -284,9 +284,9 @@ static void mirror_block(lw_dot *d, packed *p) {
   lw_fn *f = d->f;
   int64_t k = d->plan.fold.k, last = (k - 1) / BLOCK * BLOCK;
   p->k0 = LLVMBuildSub(f->b, lw_i64(f, last), p->k0, "");
-  p->kc = lw_min_max(f, "llvm.smin",
-                     LLVMBuildSub(f->b, lw_i64(f, k), p->k0, ""),
-                     lw_i64(f, BLOCK));
+  p->kc =
+      lw_min_max(f, "llvm.smin", LLVMBuildSub(f->b, lw_i64(f, k), p->k0, ""),
+                 lw_i64(f, BLOCK));
 }
 
 void lw_dot_packed(lw_dot *d) {
