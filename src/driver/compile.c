@@ -146,6 +146,11 @@ static lw_status travel(lw_compiled *c, const lw_module *m,
     return lw_error(LW_UNIMPLEMENTED,
                     "--force-edge and --forbid-edge do not reach a GPU "
                     "target's decisions");
+  if (to != TO_MODULE && is_gpu(c->target))
+    return lw_error(LW_UNAVAILABLE,
+                    "target %s tells decisions (lawson opt, lawson explain); "
+                    "Lawson makes no code for it",
+                    c->target->name);
   LW_TRY(lw_module_clone(m, &c->module));
   if (!o->only_fusion) lw_rng_number(c->module);
   if (m->entry && m->entry->root) c->result = m->entry->root->shape;

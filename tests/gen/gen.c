@@ -364,10 +364,26 @@ static gen start(lw_context *ctx, lw_rand *r, const lw_gen_options *o) {
   return g;
 }
 
+/* A product over several blocks of numerics.md 7, to go on from. */
+static lw_inst *long_product(gen *g) {
+  lw_prim t = gen_chance(g, 70) ? LW_F32 : LW_F64;
+  int64_t k = 520 + gen_below(g, 600), one = 1, zero = 0;
+  int64_t a[] = {1 + gen_below(g, 9), k}, b[] = {k, 1 + gen_below(g, 9)};
+  int64_t out[] = {a[0], b[1]};
+  lw_inst *x = lw_inst_parameter(g->c, 0, gen_shape(g, t, 2, a), "p");
+  lw_inst *y = lw_inst_parameter(g->c, 1, gen_shape(g, t, 2, b), "p");
+  lw_inst *i = gen_op2(g, LW_OP_DOT, gen_shape(g, t, 2, out), x, y);
+  lw_inst_set_i64s(i, LW_ATTR_LHS_CONTRACTING_DIMS, 1, &one);
+  lw_inst_set_i64s(i, LW_ATTR_RHS_CONTRACTING_DIMS, 1, &zero);
+  return i;
+}
+
 lw_module *lw_gen_module(lw_context *ctx, lw_rand *r,
                          const lw_gen_options *options) {
   gen g = start(ctx, r, options);
-  lw_inst *a = gen_value(&g, some_shape(&g, gen_any_type(&g)));
+  bool product = g.o.heavy && g.o.max_elements >= 20000 && gen_chance(&g, 8);
+  lw_inst *a = product ? long_product(&g)
+                       : gen_value(&g, some_shape(&g, gen_any_type(&g)));
   for (int k = 0; k < g.o.max_steps; k++) {
     lw_inst *i = gen_step(&g, a);
     if (!i) {
