@@ -332,8 +332,8 @@ static void take_output(gpu_graph *g, lw_inst *fusion, lw_inst *i) {
   move_users(g, i, e);
 }
 
-/* The same for a tuple, whose parts are taken later: for now the fusion reads
- * them. */
+/* The same for a tuple, whose parts are taken later: until then the fusion
+ * reads them. */
 static void take_outputs(gpu_graph *g, lw_inst *fusion, lw_inst *tuple) {
   int32_t n = tuple->n_operands, n_users;
   lw_inst **more = LW_NEW_ARRAY(g->arena, lw_inst *, n);
