@@ -1,6 +1,7 @@
 /* Edges and values with their reasons; see explain.h. The wall has a file of
  * its own, wall.c. */
 #include "driver/explain.h"
+#include "fusion/report.h"
 
 #include <string.h>
 
@@ -154,26 +155,6 @@ static void list_edges(explaining *x) {
 
 /* ---- values that stay in memory ---- */
 
-bool explain_runs_nothing(const lw_inst *i) {
-  switch ((int)i->opcode) {
-    case LW_OP_PARAMETER:
-    case LW_OP_CONSTANT:
-    case LW_OP_TUPLE:
-    case LW_OP_GET_TUPLE_ELEMENT:
-    case LW_OP_BITCAST:
-    case LW_OP_WHILE:
-    case LW_OP_CONDITIONAL:
-    case LW_OP_CALL:
-    case LW_OP_AFTER_ALL:
-    case LW_OP_ADD_DEPENDENCY:
-    case LW_OP_DOMAIN:
-    case LW_OP_OPT_BARRIER:
-      return true;
-    default:
-      return false;
-  }
-}
-
 static bool renames(const lw_inst *i) {
   return i->opcode == LW_OP_GET_TUPLE_ELEMENT || i->opcode == LW_OP_BITCAST ||
          i->opcode == LW_OP_OPT_BARRIER;
@@ -190,8 +171,7 @@ static void add_readers(const lw_inst *v, const lw_inst **list, int32_t max,
   for (const lw_use *u = v->uses; u && *n < max; u = u->next) {
     if (renames(u->user)) {
       if (depth < 64) add_readers(u->user, list, max, n, depth + 1);
-    } else if (!explain_runs_nothing(u->user) &&
-               !has_reader(list, *n, u->user)) {
+    } else if (!lw_runs_nothing(u->user) && !has_reader(list, *n, u->user)) {
       list[(*n)++] = u->user;
     }
   }
@@ -301,7 +281,7 @@ static void list_values(explaining *x, const lw_module *m) {
       bool input = from->opcode == LW_OP_PARAMETER;
       if (input)
         list_input(x, i);
-      else if (!explain_runs_nothing(from))
+      else if (!lw_runs_nothing(from))
         list_value(x, i);
       if (lw_inst_is_fusion(i)) explain_walls_inside(x, i);
     }

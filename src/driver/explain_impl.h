@@ -4,6 +4,7 @@
 
 #include "driver/explain.h"
 #include "target/cost.h"
+#include "fusion/report.h"
 
 enum { MAX_READERS = 64 }; /* listed of one value */
 
@@ -17,7 +18,6 @@ typedef struct {
 } explaining;
 
 lw_explain_source explain_source(const explaining *x, const char *name);
-bool explain_runs_nothing(const lw_inst *i);
 /* Kernels that read a value, by whatever name; at most max. */
 int32_t explain_readers(const lw_inst *v, const lw_inst **list, int32_t max);
 /* Where a value of that size is found: "L1" to "DRAM". */

@@ -3,8 +3,7 @@
 
 #include "fusion/fuse.h"
 
-/* Only names memory, or says what runs when. */
-static bool runs_nothing(const lw_inst *i) {
+bool lw_runs_nothing(const lw_inst *i) {
   switch ((int)i->opcode) {
     case LW_OP_PARAMETER:
     case LW_OP_CONSTANT:
@@ -44,7 +43,7 @@ static bool call_is_read(const names *n, const lw_inst *call, int64_t k,
     bool element = u->user->opcode == LW_OP_GET_TUPLE_ELEMENT;
     if (element && k >= 0 && lw_inst_i64(u->user, LW_ATTR_INDEX, -1) != k)
       continue;
-    if (element ? is_read(n, u->user, depth + 1) : !runs_nothing(u->user))
+    if (element ? is_read(n, u->user, depth + 1) : !lw_runs_nothing(u->user))
       return true;
   }
   return false;
@@ -66,7 +65,7 @@ static bool use_reads(const names *n, const lw_use *u, int depth) {
       return call && lw_inst_is_root(i) &&
              call_is_read(n, call, u->slot, depth);
     default:
-      return !runs_nothing(i);
+      return !lw_runs_nothing(i);
   }
 }
 
@@ -130,7 +129,7 @@ lw_fusion_report lw_fusion_report_of(const lw_module *m) {
     for (const lw_inst *i = comps[k]->first; i; i = i->next) {
       r.instructions++;
       if (lw_inst_is_fusion(i)) count_body(lw_fusion_body(i), &r);
-      if (runs_nothing(i)) continue;
+      if (lw_runs_nothing(i)) continue;
       r.kernels++;
       r.library += is_library(i);
       r.intermediate_bytes += read_bytes(&calls, i);

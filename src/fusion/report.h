@@ -20,6 +20,8 @@ typedef struct {
   int64_t kept_bytes;
 } lw_fusion_report;
 
+/* Only names memory, or says what runs when: no kernel of its own. */
+bool lw_runs_nothing(const lw_inst *i);
 lw_fusion_report lw_fusion_report_of(const lw_module *m);
 /* One line, "kernels=.. fusions=.. ..". */
 void lw_fusion_report_print(lw_buf *b, const lw_fusion_report *r);
