@@ -3,8 +3,8 @@
 #define LW_DRIVER_EXPLAIN_IMPL_H
 
 #include "driver/explain.h"
-#include "target/cost.h"
 #include "fusion/report.h"
+#include "target/cost.h"
 
 enum { MAX_READERS = 64 }; /* listed of one value */
 
