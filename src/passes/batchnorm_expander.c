@@ -112,8 +112,8 @@ static lw_inst *grad(lw_rw *r, lw_inst *i) {
   lw_inst *t = bin(&b, LW_OP_SUBTRACT, dy, spread(&b, by_count(&b, out[2])));
   lw_inst *u = bin(&b, LW_OP_MULTIPLY, h, spread(&b, by_count(&b, out[1])));
   lw_inst *q = bin(&b, LW_OP_DIVIDE, lw_op(i, 1), s);
-  out[0] =
-      bin(&b, LW_OP_MULTIPLY, spread(&b, q), bin(&b, LW_OP_SUBTRACT, t, u));
+  lw_inst *scale = spread(&b, q), *rest = bin(&b, LW_OP_SUBTRACT, t, u);
+  out[0] = bin(&b, LW_OP_MULTIPLY, scale, rest);
   return lw_rw_make(r, LW_OP_TUPLE, i->shape, 3, out);
 }
 

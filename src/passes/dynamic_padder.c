@@ -303,9 +303,10 @@ static lw_inst *places(padder *p, lw_inst *x, sizes from, const lw_shape *s,
   strides_of(p, s, to, outer);
   strides_of(p, x->shape, from, inner);
   lw_inst *at = over(p, number(p, 0), t);
-  for (int32_t d = 0; d < s->rank; d++)
-    at = calc(p, LW_OP_ADD, at,
-              calc(p, LW_OP_MULTIPLY, count(p, s, d), over(p, outer[d], t)));
+  for (int32_t d = 0; d < s->rank; d++) {
+    lw_inst *row = count(p, s, d), *stride = over(p, outer[d], t);
+    at = calc(p, LW_OP_ADD, at, calc(p, LW_OP_MULTIPLY, row, stride));
+  }
   for (int32_t d = 0; d < s->rank; d++) dims[d] = s->dims[d];
   dims[s->rank] = 1;
   const lw_shape *column = lw_mk_array(p->r.m, LW_S64, s->rank + 1, dims);

@@ -178,14 +178,16 @@ static lw_inst *masked(ragged *g, lw_inst *x, lw_inst *from, lw_inst *to,
                        int64_t dim, dims batch, bool minus) {
   lw_inst *p = compare(g, from, x->shape, dim, batch, LW_CMP_GE);
   lw_inst *q = compare(g, to, x->shape, dim, batch, LW_CMP_LT);
-  return choose(g, bin(g, LW_OP_AND, p, q), x, zero(g->r, x->shape, minus));
+  lw_inst *in = bin(g, LW_OP_AND, p, q);
+  return choose(g, in, x, zero(g->r, x->shape, minus));
 }
 
 /* Groups follow each other and end at K at the latest. */
 static lw_inst *end_after(ragged *g, lw_inst *start, int64_t group, int64_t k) {
   lw_inst *ops[3] = {constant(g, 0), size_of(g, group), constant(g, k)};
   lw_inst *len = lw_rw_make(g->r, LW_OP_CLAMP, start->shape, 3, ops);
-  return bin(g, LW_OP_MINIMUM, bin(g, LW_OP_ADD, start, len), constant(g, k));
+  lw_inst *end = bin(g, LW_OP_ADD, start, len);
+  return bin(g, LW_OP_MINIMUM, end, constant(g, k));
 }
 
 static lw_inst *expand_contracting(ragged *g) {
@@ -201,9 +203,9 @@ static lw_inst *expand_contracting(ragged *g) {
   lw_inst *part[MOST_GROUPS], *from = constant(g, 0);
   for (int64_t n = 0; n < g->groups; n++) {
     lw_inst *to = end_after(g, from, n, k);
-    lw_inst *dot =
-        make_dot(g, s, masked(g, a, from, to, g->ragged, g->lb, true),
-                 masked(g, b, from, to, g->rc.v[0], g->rb, false));
+    lw_inst *lhs = masked(g, a, from, to, g->ragged, g->lb, true);
+    lw_inst *rhs = masked(g, b, from, to, g->rc.v[0], g->rb, false);
+    lw_inst *dot = make_dot(g, s, lhs, rhs);
     part[n] = lw_rw_reshape(g->r, dot, lead);
     from = to;
   }

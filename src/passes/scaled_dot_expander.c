@@ -45,8 +45,9 @@ static lw_inst *scaled(lw_rw *r, lw_inst *x, lw_inst *scale, lw_prim acc) {
   bool wide = x->shape->type == LW_F64 || scale->shape->type == LW_F64;
   lw_prim t = wide ? LW_F64 : LW_F32;
   const lw_shape *s = lw_mk_array(r->m, t, x->shape->rank, x->shape->dims);
-  lw_inst *v = lw_rw_bin(r, LW_OP_MULTIPLY, s, convert(r, x, t),
-                         spread(r, convert(r, scale, t), s));
+  lw_inst *value = convert(r, x, t);
+  lw_inst *factor = spread(r, convert(r, scale, t), s);
+  lw_inst *v = lw_rw_bin(r, LW_OP_MULTIPLY, s, value, factor);
   return convert(r, convert(r, v, LW_F32), acc);
 }
 
@@ -65,9 +66,9 @@ static lw_inst *expand(lw_rw *r, lw_inst *i) {
   if (!lw_rw_go(r, "scaled dots")) return NULL;
   lw_prim acc = lw_dot_accumulator(lw_op(i, 0)->shape->type,
                                    lw_op(i, 1)->shape->type, i->shape->type);
-  lw_inst *dot = lw_rw_bin(r, LW_OP_DOT, i->shape,
-                           scaled(r, lw_op(i, 0), lw_op(i, 2), acc),
-                           scaled(r, lw_op(i, 1), lw_op(i, 3), acc));
+  lw_inst *lhs = scaled(r, lw_op(i, 0), lw_op(i, 2), acc);
+  lw_inst *rhs = scaled(r, lw_op(i, 1), lw_op(i, 3), acc);
+  lw_inst *dot = lw_rw_bin(r, LW_OP_DOT, i->shape, lhs, rhs);
   for (size_t k = 0; k < sizeof kept / sizeof *kept; k++) {
     int32_t n;
     const int64_t *v = lw_inst_i64s(i, kept[k], &n);

@@ -121,9 +121,10 @@ static lw_comp *body(scan *s) {
   lw_inst *call = lw_inst_new(c, LW_OP_CALL, f->root->shape, NULL,
                               s->scan->n_operands, args);
   lw_inst *r = lw_inline_body(call, f, args, s->scan->n_operands);
-  for (int32_t k = 0; k < s->n_out; k++)
-    out[1 + k] = put_at(s, c, element(c, p, 1 + k),
-                        lw_tuple_element(r, k, call), at, zero);
+  for (int32_t k = 0; k < s->n_out; k++) {
+    lw_inst *to = element(c, p, 1 + k), *x = lw_tuple_element(r, k, call);
+    out[1 + k] = put_at(s, c, to, x, at, zero);
+  }
   for (int32_t k = s->n_out; k < s->n_out + s->n_carry; k++)
     out[1 + k] = lw_tuple_element(r, k, call);
   lw_inst *next[2] = {i, index_constant(s, c, 1)};

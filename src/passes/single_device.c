@@ -113,9 +113,9 @@ static lw_inst *put_part(lw_rw *r, lw_inst *i, int64_t k, lw_inst *out) {
   lw_inst *from = entry_of(r, lw_op(i, 2), k, n);
   lw_inst *to = entry_of(r, lw_op(i, 4), k, n);
   lw_inst *end = lw_rw_bin(r, LW_OP_ADD, n, to, entry_of(r, lw_op(i, 3), k, n));
-  lw_inst *in =
-      lw_rw_bin(r, LW_OP_AND, p, lw_rw_compare(r, p, at, to, LW_CMP_GE, -1),
-                lw_rw_compare(r, p, at, end, LW_CMP_LT, -1));
+  lw_inst *after = lw_rw_compare(r, p, at, to, LW_CMP_GE, -1);
+  lw_inst *before = lw_rw_compare(r, p, at, end, LW_CMP_LT, -1);
+  lw_inst *in = lw_rw_bin(r, LW_OP_AND, p, after, before);
   lw_inst *src =
       lw_rw_bin(r, LW_OP_ADD, n, lw_rw_bin(r, LW_OP_SUBTRACT, n, at, to), from);
   const lw_shape *q = lw_mk_array(r->m, LW_PRED, s->rank, s->dims);

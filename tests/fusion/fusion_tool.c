@@ -87,8 +87,8 @@ static void fill(lw_literal *l, uint64_t *seed) {
   }
 }
 
-static lw_status run_bits(const lw_module *before, const lw_module *after) {
-  lw_arena *a = lw_arena_new();
+static lw_status run_bits(const lw_module *before, const lw_module *after,
+                          lw_arena *a) {
   int32_t n = (int32_t)before->entry->params.len;
   lw_literal **args = LW_NEW_ARRAY(a, lw_literal *, n + 1), *x, *y;
   uint64_t seed = 42;
@@ -99,9 +99,8 @@ static lw_status run_bits(const lw_module *before, const lw_module *after) {
   const lw_literal *const *v = (const lw_literal *const *)args;
   LW_TRY(lw_interp_run(before, v, n, NULL, a, &x));
   LW_TRY(lw_interp_run(after, v, n, NULL, a, &y));
-  puts(lw_literal_equal(x, y) ? "bits: equal" : "bits: DIFFERENT");
   bool same = lw_literal_equal(x, y);
-  lw_arena_free(a);
+  puts(same ? "bits: equal" : "bits: DIFFERENT");
   return same ? NULL : lw_error(LW_INTERNAL, "bits differ");
 }
 
@@ -116,36 +115,51 @@ static void show(const lw_module *m, const lw_trace *trace, const char *what) {
   lw_buf_free(&b);
 }
 
-static lw_status work(char **argv, const char *what) {
+// What one run holds; freed whole however far the run came.
+typedef struct {
   char *text;
-  size_t len;
-  lw_module *m;
+  lw_context *ctx;
+  lw_module *m, *before;
   lw_target *t;
-  LW_TRY(lw_file_read(argv[2], &text, &len));
-  lw_context *ctx = lw_context_new();
-  LW_TRY(lw_read_text(ctx, text, len, argv[2], NULL, &m));
+  lw_trace *trace;
+  lw_arena *scratch;
+} job;
+
+static lw_status work(job *j, char **argv, const char *what) {
+  size_t len;
+  LW_TRY(lw_file_read(argv[2], &j->text, &len));
+  j->ctx = lw_context_new();
+  j->scratch = lw_arena_new();
+  LW_TRY(lw_read_text(j->ctx, j->text, len, argv[2], NULL, &j->m));
   const char *target = getenv("LW_TARGET");
-  LW_TRY(lw_target_load(target ? target : "cpu-generic", &t));
-  lw_trace *trace = lw_trace_new();
-  lw_module *before;
-  LW_TRY(lw_module_clone(m, &before));
+  LW_TRY(lw_target_load(target ? target : "cpu-generic", &j->t));
+  j->trace = lw_trace_new();
+  LW_TRY(lw_module_clone(j->m, &j->before));
   clock_t start = clock();
-  LW_TRY(run_all(m, argv[1], getenv("LW_FULL") != NULL, t, trace));
+  LW_TRY(run_all(j->m, argv[1], getenv("LW_FULL") != NULL, j->t, j->trace));
   fprintf(stderr, "%.1f ms\n",
           (double)(clock() - start) * 1000 / CLOCKS_PER_SEC);
-  show(m, trace, what);
-  if (!strcmp(what, "bits")) LW_TRY(run_bits(before, m));
-  lw_trace_free(trace);
-  lw_target_free(t);
-  lw_module_free(m);
-  lw_context_free(ctx);
-  free(text);
-  return NULL;
+  show(j->m, j->trace, what);
+  return strcmp(what, "bits") ? NULL : run_bits(j->before, j->m, j->scratch);
+}
+
+static void job_free(job *j) {
+  if (j->trace) lw_trace_free(j->trace);
+  if (j->t) lw_target_free(j->t);
+  if (j->before) lw_module_free(j->before);
+  if (j->m) lw_module_free(j->m);
+  if (j->ctx) lw_context_free(j->ctx);
+  if (j->scratch) lw_arena_free(j->scratch);
+  free(j->text);
 }
 
 int main(int argc, char **argv) {
   if (argc < 3) return 2;
-  lw_status s = work(argv, argc > 3 ? argv[3] : "report");
+  job j = {0};
+  lw_status s = work(&j, argv, argc > 3 ? argv[3] : "report");
   if (s) fprintf(stderr, "%s\n", lw_status_message(s));
-  return s ? 1 : 0;
+  job_free(&j);
+  int rc = s ? 1 : 0;
+  lw_status_free(s);
+  return rc;
 }
