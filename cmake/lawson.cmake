@@ -46,7 +46,7 @@ endif()
 
 # The stages, in the order that data travels (docs/architecture.md).
 set(LW_STAGES base hlo reader trace target math lib interp passes kernel fusion
-              plan codegen runtime driver)
+              plan codegen runtime driver lab)
 
 # lw_library(NAME SOURCES a.c b.c [LIBS other ...]): a stage of the compiler. The
 # include root is src/, so that includes name the folder they reach into. LIBS

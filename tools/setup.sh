@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 build="gcc g++ cmake ninja-build llvm-19-dev libzip-dev libcjson-dev
   liblapacke-dev liblapack-dev libblas-dev libgfortran-12-dev libkissfft-dev
-  libhwloc-dev"
+  libhwloc-dev libsqlite3-dev graphviz"
 check="$build git clang-19 clang-format-19 libclang-rt-19-dev llvm-19-tools
   libcmocka-dev libmpfr-dev libgmp-dev python3-venv"
 

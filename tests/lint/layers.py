@@ -23,10 +23,13 @@ MAY = {
     "runtime": ["lib", "plan"],
     "driver": ["reader", "trace", "target", "math", "lib", "interp", "passes",
                "kernel", "fusion", "plan", "codegen", "runtime"],
+    "lab": ["driver", "trace", "target", "passes", "fusion", "plan",
+            "codegen", "runtime"],
 }
 EXTERNAL = {r"^llvm-c/": ["src/codegen/llvm/"], r"^hwloc": ["src/runtime/"],
             r"^zip\.h": ["src/lib/"], r"^(kissfft/|kiss_fft)": ["src/lib/"],
-            r"^lapacke": ["src/lib/"], r"^cjson": ["cli/"],
+            r"^lapacke": ["src/lib/"], r"^cjson": ["cli/", "src/lab/"],
+            r"^sqlite3": ["src/lab/"],
             r"^mpfr": []}
 
 
