@@ -63,6 +63,7 @@ typedef struct {
   int64_t version;      /* changes so far + 1 */
   uint64_t fingerprint; /* of the module as it is, and its size */
   int64_t n_insts;
+  LW_VEC(lw_pass_run) runs;
 } manager;
 
 static int32_t known_count(const lw_pipeline_options *o) {
@@ -308,6 +309,8 @@ static lw_status run_pass(manager *mg, slot *s, bool *moved) {
   uint64_t now = lw_module_fingerprint(mg->m, LW_FP_ALL);
   mg->n_insts = lw_module_inst_count(mg->m);
   account(s, before, mg->n_insts, t, changed);
+  lw_pass_run run = {s->pass, changed, t};
+  lw_vec_push(&mg->runs, run);
   if (changed != (now != mg->fingerprint)) return lie(s->pass, changed);
   mg->fingerprint = now;
   if (!changed) {
@@ -420,6 +423,10 @@ static void fill_report(manager *mg, lw_pipeline_report *r) {
   r->n = mg->n_slots;
   r->v = v;
   r->rounds = mg->rounds;
+  r->n_runs = (int32_t)mg->runs.len;
+  if (mg->runs.len)
+    r->runs = lw_arena_memdup(mg->arena, mg->runs.data,
+                              mg->runs.len * sizeof *mg->runs.data);
   r->insts_after = lw_module_inst_count(mg->m);
 }
 
@@ -438,6 +445,7 @@ lw_status lw_pipeline_run(lw_module *m, const lw_pipeline *pipeline,
     report->time_ns = now_ns() - start;
   }
   for (int32_t k = 0; k < mg.n_slots; k++) lw_map_free(&mg.slots[k].stats);
+  lw_vec_free(&mg.runs);
   return s;
 }
 

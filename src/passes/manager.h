@@ -66,11 +66,19 @@ typedef struct {
 } lw_pass_result;
 
 typedef struct {
+  const lw_pass *pass;
+  bool changed;
+  int64_t time_ns;
+} lw_pass_run;
+
+typedef struct {
   const char *pipeline;
   int32_t n;
   const lw_pass_result *v; /* registry order, every known pass */
   int64_t insts_before, insts_after, time_ns;
   int32_t rounds; /* of fixpoint groups, all together */
+  int32_t n_runs;
+  const lw_pass_run *runs; /* each run of a pass, in order */
 } lw_pipeline_report;
 
 /* Runs the pipeline (or just options->passes). The report lives in arena;

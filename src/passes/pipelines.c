@@ -20,7 +20,8 @@ const int lw_clean_up_pass_count =
 /* Operations that are defined by others. */
 #define EXPAND                                                            \
   "dynamic-padder", "map-inliner", "scan-expander", "batchnorm-expander", \
-      "scaled-dot-expander", "ragged-dot-expander"
+      "scaled-dot-expander", "ragged-dot-expander",                       \
+      "rng-bit-generator-expander"
 
 /* Until nothing moves. */
 #define SIMPLIFY                                                               \

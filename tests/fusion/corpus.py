@@ -17,7 +17,6 @@ import sys
 # devices, classic.fusion_out.hlo that of one.
 EXPECTED = {
     "edit_distance_dp": "a loop counter is kept by two kernels: 4 bytes",
-    "rng_rbg": "random bits are written once and read by several kernels",
     "shard_collectives": "not one device's program",
     "shard_fsdp_step": "not one device's program",
     "shard_dp_train": "not one device's program",
