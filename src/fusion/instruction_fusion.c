@@ -10,13 +10,24 @@
  * The model: reading costs the value's bytes at its level; computing costs the
  * instruction's arithmetic and the bytes of operands that the reader does not
  * read yet.
+ *
+ * Memory decides what time leaves open. A few words that one kernel reads and
+ * beyond it only tuples name (the start of a loop) are computed again even when
+ * that loses up to give-up-ns: no kernel reads them from memory then, and the
+ * record says how many bytes that is. Such a value may be a small fusion.
  */
+#include <stdlib.h>
+
 #include "fusion/fuse.h"
 #include "fusion/fusion.h"
 #include "fusion/groups.h"
 
+/* A small value: so few bytes, made by so few instructions. */
+enum { SMALL_BYTES = 64, SMALL_OPS = 8 };
+
 typedef struct {
   lw_pass_env *env;
+  double give_up_ns;
   uint8_t *pinned;
   int32_t n_ids; /* pinned covers ids below */
   lw_gates gates;
@@ -26,10 +37,34 @@ static bool is_pinned(const run *r, const lw_inst *i) {
   return i->id < r->n_ids && r->pinned[i->id];
 }
 
+/* A loop over a few words: cheap to have twice. */
+static bool is_small_fusion(const lw_inst *i) {
+  if (!lw_inst_is_fusion(i) || !lw_shape_is_array(i->shape) ||
+      lw_inst_i64(i, LW_ATTR_KIND, 0) != LW_FUSION_LOOP ||
+      lw_shape_bytes(i->shape) > SMALL_BYTES)
+    return false;
+  int32_t n = 0;
+  for (const lw_inst *k = lw_fusion_body(i)->first; k; k = k->next) {
+    if (k->opcode == LW_OP_PARAMETER || k->opcode == LW_OP_CONSTANT) continue;
+    if (!lw_inst_is_loop(k) || lw_shape_bytes(k->shape) > SMALL_BYTES ||
+        ++n > SMALL_OPS)
+      return false;
+  }
+  return true;
+}
+
+/* The consumer is the only kernel that reads it; others only name it. */
+static bool is_read_here_only(const lw_inst *p, const lw_inst *consumer) {
+  for (const lw_use *u = p->uses; u; u = u->next)
+    if (u->user != consumer && u->user->opcode != LW_OP_TUPLE) return false;
+  return !lw_inst_is_root(p);
+}
+
 /* Every reader of the operand inside the consumer takes the producer. */
 static lw_verdict edge_allows(const run *r, const lw_inst *producer,
                               const lw_inst *consumer, int32_t slot) {
   const lw_target *t = r->env->target;
+  if (lw_inst_is_fusion(producer)) producer = lw_fusion_body(producer)->root;
   if (!lw_inst_is_fusion(consumer)) {
     lw_fusible f = t->backend->is_fusible(producer, consumer, t);
     return f.yes ? lw_verdict_yes(LW_REASON_FUSIBLE) : lw_verdict_no(f.reason);
@@ -50,10 +85,32 @@ static lw_verdict fusibility(void *state, const lw_inst *consumer,
   const lw_inst *producer = lw_inst_operand(consumer, slot);
   if (is_pinned(r, producer) || is_pinned(r, consumer))
     return lw_verdict_no(LW_REASON_CONTROL_EDGE);
-  if (producer->opcode == LW_OP_REDUCE || lw_inst_is_fusion(producer))
+  if (producer->opcode == LW_OP_REDUCE ||
+      (lw_inst_is_fusion(producer) && !is_small_fusion(producer)))
     return lw_verdict_no(LW_REASON_PRODUCER_IS_FUSION);
   lw_verdict v = edge_allows(r, producer, consumer, slot);
   return v.yes ? lw_gate_in_place(producer, consumer) : v;
+}
+
+static double compute_ns(const lw_target *t, const lw_inst *p) {
+  if (!lw_inst_is_fusion(p)) return lw_cost_compute_ns(t, p) / t->v.cores;
+  double ns = 0;
+  for (const lw_inst *k = lw_fusion_body(p)->first; k; k = k->next)
+    if (k->opcode != LW_OP_PARAMETER && k->opcode != LW_OP_CONSTANT)
+      ns += lw_cost_compute_ns(t, k);
+  return ns;
+}
+
+/* Time says no: is it little, for a value nobody need read? */
+static void weigh_memory(const run *r, const lw_inst *p,
+                         const lw_inst *consumer, lw_verdict *v) {
+  if (-v->saved_ns > r->give_up_ns || lw_shape_bytes(p->shape) > SMALL_BYTES ||
+      !is_read_here_only(p, consumer))
+    return;
+  v->yes = true;
+  v->reason = LW_REASON_SAVES_MEMORY;
+  v->threshold = -r->give_up_ns;
+  v->flip = "--pass-option=instruction-fusion.give-up-ns=0";
 }
 
 static lw_verdict profitability(void *state, const lw_inst *consumer,
@@ -63,7 +120,7 @@ static lw_verdict profitability(void *state, const lw_inst *consumer,
   const lw_inst *p = lw_inst_operand(consumer, slot);
   double whole = (double)lw_shape_bytes(p->shape);
   lw_verdict v = {.unfused_ns = lw_cost_value_ns(t, whole, whole)};
-  v.fused_ns = lw_cost_compute_ns(t, p) / t->v.cores;
+  v.fused_ns = compute_ns(t, p);
   for (int32_t k = 0; k < p->n_operands; k++) {
     const lw_inst *o = lw_inst_operand(p, k);
     double bytes = (double)lw_shape_bytes(o->shape);
@@ -75,12 +132,14 @@ static lw_verdict profitability(void *state, const lw_inst *consumer,
   v.reason = v.yes ? LW_REASON_SAVES_TIME : LW_REASON_RECOMPUTE_LOSES;
   v.flip = v.yes ? "a faster memory, or a dearer operation"
                  : "a slower memory, or a cheaper operation";
+  if (!v.yes && r->give_up_ns > 0) weigh_memory(r, p, consumer, &v);
   return v;
 }
 
 /* Worth a question: a loop op whose reader is a kernel. */
 static bool is_candidate(const lw_inst *producer, const lw_inst *consumer) {
-  if (producer->opcode == LW_OP_CONSTANT || !lw_inst_is_loop(producer))
+  if (producer->opcode == LW_OP_CONSTANT ||
+      !(lw_inst_is_loop(producer) || is_small_fusion(producer)))
     return false;
   if (producer->opcode == LW_OP_BITCAST || producer->opcode == LW_OP_RESHAPE)
     return false;
@@ -151,6 +210,7 @@ static bool fuse_computation(run *r, lw_comp *c) {
 static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
   int32_t n;
   run r = {.env = env, .n_ids = m->n_inst_ids};
+  r.give_up_ns = strtod(lw_pass_option_value(env, "give-up-ns"), NULL);
   r.gates = (lw_gates){"instruction-fusion", env->trace,   env->overrides, &r,
                        fusibility,           profitability};
   lw_comp **comps = lw_comps_to_fuse(m, env->scratch, &n);
@@ -158,6 +218,10 @@ static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
   return NULL;
 }
 
+static const lw_pass_option options[] = {
+    {"give-up-ns", "2", "time lost at most to spare a small value's reading"},
+    {NULL, NULL, NULL}};
+
 const lw_pass lw_pass_instruction_fusion = {
     "instruction-fusion", "computes again what is cheaper computed than read",
-    NULL, run_pass};
+    options, run_pass};

@@ -16,7 +16,6 @@ import sys
 # name: why Lawson has more there. shard_*: before.hlo is the program of all
 # devices, classic.fusion_out.hlo that of one.
 EXPECTED = {
-    "edit_distance_dp": "a loop counter is kept by two kernels: 4 bytes",
     "shard_collectives": "not one device's program",
     "shard_fsdp_step": "not one device's program",
     "shard_dp_train": "not one device's program",

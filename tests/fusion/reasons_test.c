@@ -21,6 +21,9 @@ static const reason_case cases[] = {
     {"saves-time", "priority-fusion",
      "ENTRY e { p = f32[8] parameter(0) n = f32[8] negate(p) "
      "ROOT a = f32[8] abs(n) }"},
+    {"saves-memory", "instruction-fusion",
+     "ENTRY e { p = s32[] parameter(0) a = s32[] add(p, p) "
+     "n = s32[] negate(a) ROOT t = (s32[], s32[]) tuple(a, n) }"},
     {"rule-allows", "fusion",
      "ENTRY e { p = f32[8] parameter(0) n = f32[8] negate(p) "
      "ROOT a = f32[8] abs(n) }"},
