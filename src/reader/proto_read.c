@@ -343,11 +343,9 @@ static lw_status read_at(lw_context *ctx, pb_msg m, lw_module **out) {
   *out = NULL;
   LW_TRY(pb_check(m));
   pb_msg name = pb_bytes(m, MODULE_NAME);
+  size_t len = pb_size(name) ? strnlen((const char *)name.p, pb_size(name)) : 0;
   const char *text =
-      pb_size(name)
-          ? lw_context_str(ctx, (const char *)name.p,
-                           strnlen((const char *)name.p, pb_size(name)))
-          : "module";
+      len ? lw_context_str(ctx, (const char *)name.p, len) : "module";
   in.module = lw_module_new(ctx, text);
   in.arena = in.module->arena;
   read_module(&in, m);

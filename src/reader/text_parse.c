@@ -593,6 +593,22 @@ static const char *strip_log(lw_context *ctx, const char *text, size_t *len) {
   return out;
 }
 
+/* Strings are C strings from here on, and no HLO text holds a NUL. */
+static bool holds_nul(const char *text, size_t len, lw_diags *d) {
+  const char *nul = len ? memchr(text, 0, len) : NULL;
+  if (!nul) return false;
+  int32_t line = 1;
+  const char *start = text;
+  for (const char *p = text; p < nul; p++)
+    if (*p == '\n') {
+      line++;
+      start = p + 1;
+    }
+  lw_diag_add(d, line, (int32_t)(nul - start) + 1,
+              "a NUL byte: this is not HLO text");
+  return true;
+}
+
 lw_status lw_read_text(lw_context *ctx, const char *text, size_t len,
                        const char *filename, lw_diags *diags, lw_module **out) {
   lw_diags own = {0};
@@ -608,7 +624,7 @@ lw_status lw_read_text(lw_context *ctx, const char *text, size_t len,
   lw_lex_init(&ps.lx, text, len);
   lw_lexer first = ps.lx;
   lw_lex(&first);
-  whole(&ps);
+  if (!holds_nul(text, len, d)) whole(&ps);
   bool ok = d->count == before && !ps.failed;
   if (ok) finish(&ps, !lw_tok_is(&first.tok, "HloModule"));
   lw_map_free(&ps.comps);

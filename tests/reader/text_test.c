@@ -482,6 +482,21 @@ static void lying_sizes(void **state) {
                   "out of range");
 }
 
+static void nul_bytes(void **state) {
+  (void)state;
+  static const char text[] =
+      "HloModule m\nENTRY e { ROOT p = f32[] parameter(0), "
+      "metadata={op_name=\"a\0b\"} }";
+  lw_context *ctx = lw_context_new();
+  lw_module *m = NULL;
+  lw_status st = lw_read_text(ctx, text, sizeof text - 1, "t.hlo", NULL, &m);
+  assert_non_null(st);
+  assert_non_null(
+      strstr(lw_status_message(st), "t.hlo:2:60: error: a NUL byte"));
+  lw_status_free(st);
+  lw_context_free(ctx);
+}
+
 /* t1 = tuple(t0, t0), t2 = tuple(t1, t1), ... */
 static void doubling_tuples(void **state) {
   (void)state;
@@ -620,6 +635,7 @@ int main(void) {
       cmocka_unit_test(cycles),
       cmocka_unit_test(deep_nesting),
       cmocka_unit_test(lying_sizes),
+      cmocka_unit_test(nul_bytes),
       cmocka_unit_test(doubling_tuples),
       cmocka_unit_test(truncation),
       cmocka_unit_test(mutation),
