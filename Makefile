@@ -2,8 +2,9 @@
 # make check   build and run all tests
 # make soak    the long tiers: 10,000 random modules, fuzzing, full corpus
 # make build   just the binary: build/lawson
+# make parity  the decisions of --fusion=xla against XLA's, a target a row
 # make bless   rewrite the golden files from today's output
-.PHONY: build demo check soak bless format clean
+.PHONY: build demo check soak parity bless format clean
 
 BUILD := build
 CTEST := ctest --test-dir $(BUILD) --output-on-failure -j 2
@@ -30,6 +31,11 @@ soak:
 	@cmake --build build-fuzz --target fuzz_text fuzz_proto fuzz_passes
 	@LW_SOAK=1 $(CTEST) -L soak
 	@ctest --test-dir build-fuzz --output-on-failure -R '^fuzz_.*_soak$$'
+
+parity: build
+	@tools/setup.sh check
+	@cmake --build $(BUILD) --target fusion_tool
+	@.venv/bin/python tests/fusion/parity_table.py $(BUILD)/lawson $(BUILD)/tests/fusion/fusion_tool
 
 bless: build
 	@tools/setup.sh check

@@ -1,89 +1,35 @@
-/* lawson passes, targets, doctor, help: what there is. */
+/* lawson targets, doctor, help: what there is. */
 #include <stdio.h>
 #include <string.h>
 
-#include "common.h"
 #include "driver/probe.h"
 #include "fusion/fusion.h"
+#include "lab.h"
 #include "lib/lib.h"
 #include "pages.h"
 #include "passes/passes.h"
 
 /* ---- passes ---- */
 
-static int pass_count(void) {
+int cli_pass_count(void) {
   int n;
   (void)lw_fusion_passes(&n);
   return lw_clean_up_pass_count + n;
 }
 
-static const lw_pass *pass_at(int k) {
+const lw_pass *cli_pass_at(int k) {
   int n;
   const lw_pass *const *fusion = lw_fusion_passes(&n);
   return k < lw_clean_up_pass_count ? lw_clean_up_passes[k]
                                     : fusion[k - lw_clean_up_pass_count];
 }
 
-static void print_steps(const char *const *steps) {
-  for (; *steps; steps++) printf(" %s", *steps);
-  putchar('\n');
-}
-
-static void print_pipelines(void) {
-  static const char *const strategies[] = {"none", "xla", "priority"};
-  printf("\npipeline cpu ({...}* runs until nothing changes):\n ");
-  print_steps(lw_pipeline_cpu.steps);
-  for (int k = 0; k < 3; k++) {
-    printf("@fusion for --fusion=%s:", strategies[k]);
-    print_steps(lw_fusion_pipeline(strategies[k]));
-  }
-}
-
-static void print_pass(const lw_pass *p) {
+void cli_print_pass(const lw_pass *p) {
   printf("%-30s %s\n", p->name, p->summary);
   for (const lw_pass_option *o = p->options; o && o->name; o++) {
     printf("    %s.%s=%s: %s\n", p->name, o->name, o->dflt ? o->dflt : "",
            o->summary);
   }
-}
-
-static void json_pass(cJSON *list, const lw_pass *p) {
-  cJSON *j = cJSON_CreateObject();
-  cJSON_AddStringToObject(j, "name", p->name);
-  cJSON_AddStringToObject(j, "summary", p->summary);
-  cJSON *options = cJSON_AddArrayToObject(j, "options");
-  for (const lw_pass_option *o = p->options; o && o->name; o++) {
-    cJSON *e = cJSON_CreateObject();
-    cJSON_AddStringToObject(e, "name", o->name);
-    cJSON_AddStringToObject(e, "default", o->dflt ? o->dflt : "");
-    cJSON_AddStringToObject(e, "summary", o->summary);
-    cJSON_AddItemToArray(options, e);
-  }
-  cJSON_AddItemToArray(list, j);
-}
-
-static void json_steps(cJSON *j, const char *name, const char *const *steps) {
-  cJSON *list = cJSON_AddArrayToObject(j, name);
-  for (; *steps; steps++) {
-    cJSON_AddItemToArray(list, cJSON_CreateString(*steps));
-  }
-}
-
-int cli_run_passes(const cli_args *a) {
-  cJSON *j = cli_json(a);
-  if (!j) {
-    for (int k = 0; k < pass_count(); k++) print_pass(pass_at(k));
-    print_pipelines();
-    return CLI_YES;
-  }
-  cJSON *list = cJSON_AddArrayToObject(j, "passes");
-  for (int k = 0; k < pass_count(); k++) json_pass(list, pass_at(k));
-  json_steps(j, "pipeline", lw_pipeline_cpu.steps);
-  json_steps(j, "none", lw_fusion_pipeline("none"));
-  json_steps(j, "xla", lw_fusion_pipeline("xla"));
-  json_steps(j, "priority", lw_fusion_pipeline("priority"));
-  cli_json_print(j);
-  return CLI_YES;
 }
 
 /* ---- targets ---- */
@@ -283,14 +229,14 @@ static const char *page_of(const char *kind, const char *name) {
 }
 
 static bool help_pass(const char *name) {
-  for (int k = 0; k < pass_count(); k++) {
-    const lw_pass *p = pass_at(k);
+  for (int k = 0; k < cli_pass_count(); k++) {
+    const lw_pass *p = cli_pass_at(k);
     if (strcmp(p->name, name)) continue;
     const char *page = page_of("passes", name);
     if (page) {
       cli_out(page);
     } else {
-      print_pass(p);
+      cli_print_pass(p);
     }
     return true;
   }
@@ -315,7 +261,8 @@ static int unknown_topic(const char *name) {
   for (const cli_command *const *c = cli_commands; *c; c++) {
     lw_vec_push(&names, (*c)->name);
   }
-  for (int k = 0; k < pass_count(); k++) lw_vec_push(&names, pass_at(k)->name);
+  for (int k = 0; k < cli_pass_count(); k++)
+    lw_vec_push(&names, cli_pass_at(k)->name);
   for (int k = 0; k < LW_REASON_COUNT; k++) {
     lw_vec_push(&names, lw_reason_table[k].code);
   }

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "common.h"
+#include "driver/approximate.h"
 #include "fusion/gpu_decisions.h"
 #include "fusion/report.h"
 #include "hlo/print.h"
@@ -203,16 +204,14 @@ static bool is_approximate(const cli_args *a, const lw_compiled *c) {
          !strcmp(lw_compiled_target(c)->backend_name, "gpu");
 }
 
-static const char approximate[] =
-    "// APPROXIMATE: XLA:GPU's fusion pipeline on a module that Lawson's own "
-    "passes prepared.\n"
-    "// XLA does more before it, and Lawson does not: layout assignment, gemm "
-    "and convolution\n"
-    "// rewriting into library calls, softmax and gemm fusions in Triton, "
-    "reduction splitting,\n"
-    "// layout and dimension grouping of reductions, collectives.\n";
+static cJSON *json_approximate(const lw_module *m) {
+  const char *names[LW_APPROXIMATE_MAX];
+  int32_t n = lw_approximate_steps(m, names);
+  return cJSON_CreateStringArray(names, n);
+}
 
-static int print_module(const cli_args *a, const lw_compiled *c) {
+static int print_module(const cli_args *a, const cli_input *in,
+                        const lw_compiled *c) {
   const lw_module *m = lw_compiled_module(c);
   lw_buf b = {0};
   int code = CLI_YES;
@@ -220,7 +219,7 @@ static int print_module(const cli_args *a, const lw_compiled *c) {
     lw_status st = lw_write_proto(m, false, &b);
     if (st) code = cli_fail(st);
   } else {
-    if (is_approximate(a, c)) lw_buf_str(&b, approximate);
+    if (is_approximate(a, c)) lw_approximate_print(&b, in->module);
     lw_module_print(&b, m, &lw_print_default);
   }
   if (!code) code = cli_product(a, b.data ? b.data : "", b.len);
@@ -251,6 +250,8 @@ static int print_all(const cli_args *a, const cli_input *in,
     cJSON_AddNumberToObject(j, "intermediate_bytes",
                             (double)r.intermediate_bytes);
     cJSON_AddItemToObject(j, "passes", json_passes(lw_compiled_report(c)));
+    if (is_approximate(a, c))
+      cJSON_AddItemToObject(j, "approximate", json_approximate(in->module));
     lw_buf text = {0};
     lw_module_print(&text, m, &lw_print_default);
     cJSON_AddStringToObject(j, "hlo", lw_buf_cstr(&text));
@@ -261,7 +262,7 @@ static int print_all(const cli_args *a, const cli_input *in,
   }
   lw_buf_free(&b);
   bool module = a->value[OPT_OUTPUT] || (!dumps_only(a) && !j);
-  if (!code && module) code = print_module(a, c);
+  if (!code && module) code = print_module(a, in, c);
   if (j) cli_json_print(j);
   return code;
 }

@@ -8,7 +8,8 @@
 
 #include "base/file.h"
 #include "hlo/check.h"
-#include "lib/npz.h"
+#include "lab.h"
+#include "lab/arrays.h"
 
 /* ---- messages ---- */
 
@@ -136,18 +137,25 @@ int cli_number(const cli_args *a, cli_option_id id, int64_t low, int64_t high,
   return CLI_YES;
 }
 
+/* Commands that take any compiler. The others show what is Lawson's own. */
+static bool takes_any(const cli_command *c) {
+  static const char *const names[] = {"ablate", "bench", "diff", "passes",
+                                      "xray"};
+  for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+    if (!strcmp(names[k], c->name)) return true;
+  return false;
+}
+
 int cli_check_compiler(const cli_args *a) {
   const char *c = a->value[OPT_COMPILER];
-  if (c && strcmp(c, "lawson")) {
-    cli_error("--compiler=%s: unknown; the compilers are: lawson", c);
-    return CLI_USAGE;
-  }
-  if (!a->value[OPT_TARGET]) return CLI_YES;
-  lw_target *t;
-  lw_status st = lw_target_load(a->value[OPT_TARGET], &t);
+  lw_status st = lw_subject_check(c, a->value[OPT_TARGET]);
   if (st) return fail_as(st, CLI_USAGE);
-  lw_target_free(t);
-  return CLI_YES;
+  if (!lw_subject_is_xla(c) || takes_any(a->command)) return CLI_YES;
+  cli_error(
+      "lawson %s is about lawson; --compiler=%s goes with ablate, bench, "
+      "diff, passes and xray",
+      a->command->name, c);
+  return CLI_USAGE;
 }
 
 static lw_status check_module(const cli_input *in, lw_diags *d) {
@@ -176,40 +184,6 @@ void cli_close(cli_input *in) {
   if (in->arena) lw_arena_free(in->arena);
   if (in->ctx) lw_context_free(in->ctx);
   *in = (cli_input){0};
-}
-
-/* Arrays p0, p1, ... are the leaves of the parameters, in order. */
-static lw_status read_leaves(lw_npz *z, const lw_shape *s, int *number,
-                             lw_arena *a, lw_literal **out) {
-  if (!lw_shape_is_tuple(s)) {
-    if (!lw_shape_is_array(s)) return lw_literal_new(a, s, out);
-    char key[16];
-    snprintf(key, sizeof key, "p%d", (*number)++);
-    return lw_npz_read(z, key, s, a, out);
-  }
-  lw_literal *t = LW_NEW(a, lw_literal);
-  t->shape = s;
-  t->n_elems = s->n_elems;
-  t->elems = LW_NEW_ARRAY(a, lw_literal *, s->n_elems + 1);
-  for (int32_t k = 0; k < s->n_elems; k++) {
-    LW_TRY(read_leaves(z, s->elems[k], number, a, &t->elems[k]));
-  }
-  *out = t;
-  return NULL;
-}
-
-static lw_status read_inputs(const char *path, cli_input *in, lw_literal **out,
-                             int32_t n) {
-  lw_npz *z;
-  LW_TRY(lw_npz_open(path, &z));
-  const lw_comp *e = in->module->entry;
-  int number = 0;
-  lw_status st = NULL;
-  for (int32_t k = 0; k < n && !st; k++) {
-    st = read_leaves(z, e->params.data[k]->shape, &number, in->arena, &out[k]);
-  }
-  lw_npz_close(z);
-  return st ? lw_status_annotate(st, "%s", path) : NULL;
 }
 
 static void say_range(const lw_input_range *r, cJSON *report) {
@@ -242,9 +216,7 @@ int cli_inputs(const cli_args *a, cli_input *in, lw_literal ***args, int32_t *n,
                cJSON *report) {
   const char *path = a->value[OPT_INPUTS];
   if (path) {
-    *n = (int32_t)in->module->entry->params.len;
-    *args = LW_NEW_ARRAY(in->arena, lw_literal *, *n + 1);
-    lw_status st = read_inputs(path, in, *args, *n);
+    lw_status st = lw_arrays_read(path, in->module, in->arena, args, n);
     return st ? cli_fail(st) : CLI_YES;
   }
   int64_t seed;

@@ -54,14 +54,16 @@ static void print_man(lw_buf *b) {
   }
   lw_buf_str(b, ".SH OPTIONS\n");
   for (int k = 0; k < OPT_COUNT; k++) man_option(b, &cli_options[k]);
-  lw_buf_str(b,
-             ".SH EXIT STATUS\n0 yes; 1 bad or unsupported input; 2 wrong "
-             "usage; 3 the answer is no; 4 a compiler or device is missing; "
-             "70 internal error.\n.SH ENVIRONMENT\n.TP\n.B NO_COLOR\nno "
-             "colour, whatever the terminal.\n.SH EXAMPLES\n.nf\n"
-             "lawson run model.hlo \\-\\-inputs=in.npz \\-\\-expect=out.npz\n"
-             "lawson opt model.hlo \\-\\-fusion=xla \\-o fused.hlo\n"
-             "lawson verify model.hlo\nlawson help cycle\n.fi\n");
+  lw_buf_str(
+      b,
+      ".SH EXIT STATUS\n0 yes; 1 bad or unsupported input; 2 wrong "
+      "usage; 3 the answer is no; 4 a compiler or device is missing; "
+      "70 internal error.\n.SH ENVIRONMENT\n.TP\n.B NO_COLOR\nno "
+      "colour, whatever the terminal.\n.TP\n.B LAWSON_DB\nthe database of "
+      "results, when \\-\\-db does not name one.\n.SH EXAMPLES\n.nf\n"
+      "lawson run model.hlo \\-\\-inputs=in.npz \\-\\-expect=out.npz\n"
+      "lawson opt model.hlo \\-\\-fusion=xla \\-o fused.hlo\n"
+      "lawson verify model.hlo\nlawson help cycle\n.fi\n");
 }
 
 static void print_bash(lw_buf *b) {

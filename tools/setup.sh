@@ -10,7 +10,8 @@ build="gcc g++ cmake ninja-build llvm-19-dev libzip-dev libcjson-dev
   liblapacke-dev liblapack-dev libblas-dev libgfortran-12-dev libkissfft-dev
   libhwloc-dev libsqlite3-dev graphviz"
 check="$build git clang-19 clang-format-19 libclang-rt-19-dev llvm-19-tools
-  libcmocka-dev libmpfr-dev libgmp-dev python3-venv"
+  libcmocka-dev libmpfr-dev libgmp-dev python3-venv chromium
+  fonts-dejavu-core"
 
 # Not one apt call when everything is there: works offline and as any user.
 need() {
@@ -33,9 +34,9 @@ case "${1:-build}" in
   build) need $build ;;
   check)
     need $check
-    if ! .venv/bin/python -c 'import jaxlib, lit' 2>/dev/null; then
+    if ! .venv/bin/python -c 'import jaxlib, lit, playwright' 2>/dev/null; then
       python3 -m venv .venv
-      .venv/bin/pip install -q jax==0.10.2 scipy lit
+      .venv/bin/pip install -q jax==0.10.2 scipy lit playwright
     fi
     ;;
   *) echo "usage: tools/setup.sh build|check" >&2; exit 2 ;;

@@ -29,9 +29,13 @@ void lw_buf_str(lw_buf *b, const char *s) { lw_buf_add(b, s, strlen(s)); }
 void lw_buf_chr(lw_buf *b, char c) { lw_buf_add(b, &c, 1); }
 
 void lw_buf_i64(lw_buf *b, int64_t v) {
-  char tmp[24];
-  int n = snprintf(tmp, sizeof tmp, "%lld", (long long)v);
-  lw_buf_add(b, tmp, (size_t)n);
+  char tmp[24], *end = tmp + sizeof tmp, *p = end;
+  uint64_t rest = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+  do {
+    *--p = (char)('0' + rest % 10);
+  } while (rest /= 10);
+  if (v < 0) *--p = '-';
+  lw_buf_add(b, p, (size_t)(end - p));
 }
 
 void lw_buf_vprintf(lw_buf *b, const char *fmt, va_list ap) {

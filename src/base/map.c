@@ -77,9 +77,12 @@ void lw_map_free(lw_map *m) {
   *m = (lw_map){0};
 }
 
+/* Hashes stand beside the strings, so that a probe reads no string but the one
+ * it finds, and growing none at all. */
 struct lw_intern {
   lw_arena *arena;
   const char **slots;
+  uint64_t *hashes;
   size_t len, cap;
 };
 
@@ -97,32 +100,46 @@ static size_t str_len(const char *s) {
   return n;
 }
 
-static size_t intern_slot(const lw_intern *t, const char *s, size_t len) {
-  size_t mask = t->cap - 1, i = (size_t)lw_hash_bytes(s, len, 1) & mask;
-  while (t->slots[i] &&
-         (str_len(t->slots[i]) != len || memcmp(t->slots[i], s, len)))
-    i = (i + 1) & mask;
+static bool intern_is(const lw_intern *t, size_t i, uint64_t hash,
+                      const char *s, size_t len) {
+  return t->hashes[i] == hash && str_len(t->slots[i]) == len &&
+         !memcmp(t->slots[i], s, len);
+}
+
+static size_t intern_slot(const lw_intern *t, uint64_t hash, const char *s,
+                          size_t len) {
+  size_t mask = t->cap - 1, i = (size_t)hash & mask;
+  while (t->slots[i] && !intern_is(t, i, hash, s, len)) i = (i + 1) & mask;
   return i;
 }
 
-const char *lw_intern_str(lw_intern *t, const char *s, size_t len) {
-  if (t->len * 2 >= t->cap) {
-    lw_intern old = *t;
-    t->cap = old.cap ? old.cap * 2 : 256;
-    t->slots = calloc(t->cap, sizeof *t->slots);
-    if (!t->slots) lw_oom(t->cap * sizeof *t->slots);
-    for (size_t i = 0; i < old.cap; i++)
-      if (old.slots[i])
-        t->slots[intern_slot(t, old.slots[i], str_len(old.slots[i]))] =
-            old.slots[i];
-    free(old.slots);
+static void intern_grow(lw_intern *t) {
+  lw_intern old = *t;
+  t->cap = old.cap ? old.cap * 2 : 256;
+  t->slots = calloc(t->cap, sizeof *t->slots);
+  t->hashes = calloc(t->cap, sizeof *t->hashes);
+  if (!t->slots || !t->hashes) lw_oom(t->cap * sizeof *t->slots);
+  for (size_t k = 0; k < old.cap; k++) {
+    if (!old.slots[k]) continue;
+    size_t i = (size_t)old.hashes[k] & (t->cap - 1);
+    while (t->slots[i]) i = (i + 1) & (t->cap - 1);
+    t->slots[i] = old.slots[k];
+    t->hashes[i] = old.hashes[k];
   }
-  size_t i = intern_slot(t, s, len);
+  free(old.slots);
+  free(old.hashes);
+}
+
+const char *lw_intern_str(lw_intern *t, const char *s, size_t len) {
+  if (t->len * 2 >= t->cap) intern_grow(t);
+  uint64_t hash = lw_hash_bytes(s, len, 1);
+  size_t i = intern_slot(t, hash, s, len);
   if (!t->slots[i]) {
     char *p = lw_arena_alloc(t->arena, sizeof len + len + 1);
     memcpy(p, &len, sizeof len);
     if (len) memcpy(p + sizeof len, s, len);
     t->slots[i] = p + sizeof len;
+    t->hashes[i] = hash;
     t->len++;
   }
   return t->slots[i];
@@ -131,5 +148,6 @@ const char *lw_intern_str(lw_intern *t, const char *s, size_t len) {
 void lw_intern_free(lw_intern *t) {
   if (!t) return;
   free(t->slots);
+  free(t->hashes);
   free(t);
 }

@@ -2,6 +2,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/deep.h"
+#include "driver/choose.h"
 #include "driver/driver.h"
 #include "fusion/fusion.h"
 #include "hlo/check.h"
@@ -76,6 +78,45 @@ static lw_status run_only_fusion(lw_compiled *c, const lw_compile_options *o,
   return lw_pipeline_run(c->module, &steps, p, c->arena, &c->report);
 }
 
+/* Compared with XLA's decisions: the default strategy, where nobody picks
+ * passes, decisions or fuel. */
+static bool is_guarded(const lw_compiled *c, const lw_compile_options *o) {
+  bool priority = !o->fusion || !strcmp(o->fusion, "priority");
+  return priority && !o->unguarded && !o->passes && !o->disable && !o->fuel &&
+         !o->pass_options && !o->dump_passes && !o->no_alias &&
+         !c->overrides.list.len;
+}
+
+static lw_plan_options plan_options(const lw_compiled *c,
+                                    const lw_compile_options *o) {
+  return (lw_plan_options){
+      .kernel = {.l1_bytes = (int64_t)c->target->v.l1_bytes,
+                 .l2_bytes = (int64_t)c->target->v.l2_bytes,
+                 .flush_denormals = o->flush_denormals,
+                 .fault = o->planted_fault},
+      .no_alias = o->no_alias,
+  };
+}
+
+static lw_status run_guarded(lw_compiled *c, const lw_compile_options *o,
+                             const lw_pipeline_options *p) {
+  lw_module *before;
+  lw_plan_options plan = plan_options(c, o);
+  LW_TRY(lw_module_clone(c->module, &before));
+  lw_status st =
+      lw_pipeline_run(c->module, &lw_pipeline_cpu, p, c->arena, &c->report);
+  if (!st) {
+    lw_candidate mine = {
+        .module = c->module, .trace = c->trace, .report = c->report};
+    lw_choose_fusion(before, p, &plan, c->arena, &mine);
+    c->module = mine.module;
+    c->trace = mine.trace;
+    c->report = mine.report;
+  }
+  lw_module_free(before);
+  return st;
+}
+
 static lw_status run_passes(lw_compiled *c, const lw_compile_options *o) {
   int n;
   lw_pipeline_options p = {
@@ -98,8 +139,13 @@ static lw_status run_passes(lw_compiled *c, const lw_compile_options *o) {
   LW_TRY(fusion_steps(o->fusion, &p.fusion_steps));
   if (is_gpu(c->target) && o->fusion && !strcmp(o->fusion, "xla"))
     p.fusion_steps = lw_fusion_only(true);
-  LW_TRY(
-      lw_pipeline_run(c->module, &lw_pipeline_cpu, &p, c->arena, &c->report));
+  if (is_gpu(c->target) && (!o->fusion || !strcmp(o->fusion, "priority")))
+    p.fusion_steps = lw_fusion_own_gpu();
+  if (is_guarded(c, o))
+    LW_TRY(run_guarded(c, o, &p));
+  else
+    LW_TRY(
+        lw_pipeline_run(c->module, &lw_pipeline_cpu, &p, c->arena, &c->report));
   drop_unreachable(c->module);
   return NULL;
 }
@@ -107,13 +153,7 @@ static lw_status run_passes(lw_compiled *c, const lw_compile_options *o) {
 /* ---- plan and code ---- */
 
 static lw_status make_plan(lw_compiled *c, const lw_compile_options *o) {
-  lw_plan_options p = {
-      .kernel = {.l1_bytes = (int64_t)c->target->v.l1_bytes,
-                 .l2_bytes = (int64_t)c->target->v.l2_bytes,
-                 .flush_denormals = o->flush_denormals,
-                 .fault = o->planted_fault},
-      .no_alias = o->no_alias,
-  };
+  lw_plan_options p = plan_options(c, o);
   return lw_plan_build(c->arena, c->module, &p, &c->plan);
 }
 
@@ -142,10 +182,6 @@ static lw_status travel(lw_compiled *c, const lw_module *m,
   LW_TRY(lw_overrides_add(&c->overrides, o->force_edges, true));
   LW_TRY(lw_overrides_add(&c->overrides, o->forbid_edges, false));
   LW_TRY(lw_target_load(o->target ? o->target : "cpu", &c->target));
-  if (c->overrides.list.len && is_gpu(c->target))
-    return lw_error(LW_UNIMPLEMENTED,
-                    "--force-edge and --forbid-edge do not reach a GPU "
-                    "target's decisions");
   if (to != TO_MODULE && is_gpu(c->target))
     return lw_error(LW_UNAVAILABLE,
                     "target %s tells decisions (lawson opt, lawson explain); "
@@ -186,20 +222,38 @@ static lw_status start(const lw_module *m, const lw_compile_options *options,
   return NULL;
 }
 
+typedef struct {
+  const lw_module *m;
+  const lw_compile_options *options;
+  goal to;
+  lw_compiled **out;
+} request;
+
+static lw_status start_here(void *arg) {
+  request *r = arg;
+  return start(r->m, r->options, r->to, r->out);
+}
+
+static lw_status start_deep(const lw_module *m,
+                            const lw_compile_options *options, goal to,
+                            lw_compiled **out) {
+  return lw_run_deep(start_here, &(request){m, options, to, out});
+}
+
 lw_status lw_compile(const lw_module *m, const lw_compile_options *options,
                      lw_compiled **out) {
-  return start(m, options, TO_CODE, out);
+  return start_deep(m, options, TO_CODE, out);
 }
 
 lw_status lw_optimize(const lw_module *m, const lw_compile_options *options,
                       lw_compiled **out) {
-  return start(m, options, TO_MODULE, out);
+  return start_deep(m, options, TO_MODULE, out);
 }
 
 lw_status lw_compile_to_plan(const lw_module *m,
                              const lw_compile_options *options,
                              lw_compiled **out) {
-  return start(m, options, TO_PLAN, out);
+  return start_deep(m, options, TO_PLAN, out);
 }
 
 void lw_compiled_free(lw_compiled *c) {

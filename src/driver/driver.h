@@ -36,6 +36,7 @@ typedef struct {
    * modules are compiled once; it must outlive them. NULL: one's own. */
   lw_codegen *codegen;
   lw_fault planted_fault; /* by the property test only */
+  bool unguarded;         /* "priority" as it decides, not held against "xla" */
 } lw_compile_options;
 
 typedef struct lw_compiled lw_compiled;

@@ -141,7 +141,8 @@ static void list_edges(explaining *x) {
   lw_explain *e = x->e;
   for (size_t k = 0; k < lw_trace_count(x->trace); k++)
     note_edge(x, &ix, lw_trace_at(x->trace, k));
-  qsort(e->edges.data, e->edges.len, sizeof *e->edges.data, by_order);
+  if (e->edges.len)
+    qsort(e->edges.data, e->edges.len, sizeof *e->edges.data, by_order);
   int64_t fused = 0;
   for (size_t k = 0; k < e->edges.len; k++) {
     lw_explain_edge *r = &e->edges.data[k];

@@ -21,8 +21,12 @@ static bool is_bytecode(const char *data, size_t len) {
 
 /* Protos hold control characters early on (tags, lengths); text does not. */
 static bool is_proto(const char *path, const char *data, size_t len) {
+  static const char header[] = "HloModule ";
   if (ends_with(path, ".pb")) return true;
-  size_t n = len < 4096 ? len : 4096;
+  size_t n = len < 4096 ? len : 4096, at = strspn(data, " \t\r\n");
+  if (len - at >= sizeof header &&
+      !memcmp(data + at, header, sizeof header - 1))
+    return false;
   for (size_t k = 0; k < n; k++) {
     unsigned char c = (unsigned char)data[k];
     if (c < 32 && c != '\n' && c != '\t' && c != '\r' && c != '\f') return true;
@@ -155,12 +159,25 @@ static lw_status list_folder(lw_context *ctx, const char *path,
   return NULL;
 }
 
-/* The name itself, when it is one, beats the names it is part of. */
+/* The one name that ends so; NULL without one or with several. */
+static const char *only_one(const name_list *names, const char *end) {
+  const char *one = NULL;
+  for (size_t k = 0; k < names->len; k++) {
+    if (!ends_with(names->data[k], end)) continue;
+    if (one) return NULL;
+    one = names->data[k];
+  }
+  return one;
+}
+
+/* The name itself, when it is one, beats the names it is part of. Of one
+ * module's dumps it is the first: what XLA was given. */
 static const char *pick(const name_list *names, const char *which) {
   for (size_t k = 0; which && k < names->len; k++) {
     if (!strcmp(names->data[k], which)) return names->data[k];
   }
-  return names->len == 1 ? names->data[0] : NULL;
+  if (names->len == 1) return names->data[0];
+  return only_one(names, ".before_optimizations.txt");
 }
 
 static lw_status no_choice(const char *path, const char *which,

@@ -5,25 +5,43 @@
 
 /* ---- parameters of a body ---- */
 
+typedef struct {
+  char text[32];
+} param_name;
+
+/* "param_N"; made tens of thousands of times. */
+static param_name name_of_param(int64_t n) {
+  param_name p = {"param_"};
+  char digits[24];
+  size_t len = 0, at = 6;
+  do {
+    digits[len++] = (char)('0' + n % 10);
+  } while (n /= 10);
+  while (len > 0) p.text[at++] = digits[--len];
+  return p;
+}
+
 static lw_inst *add_param(lw_comp *body, const lw_shape *shape, lw_inst *pos) {
-  lw_arena *a = body->module->arena;
   int64_t n = (int64_t)body->params.len;
-  lw_inst *p = lw_inst_parameter(
-      body, n, shape, lw_arena_printf(a, "param_%lld", (long long)n));
+  lw_inst *p = lw_inst_parameter(body, n, shape, name_of_param(n).text);
   if (pos) lw_inst_move_before(p, pos);
   return p;
 }
 
+/* Bodies with more parameters keep the old names: naming hundreds anew for each
+ * producer is most of XLA's time then. */
+enum { MAX_RENAMED = 256 };
+
 /* Takes parameter n out; later ones move down and are named anew, as XLA
  * does. */
 static void remove_param(lw_comp *body, int32_t n) {
-  lw_arena *a = body->module->arena;
   lw_inst_remove(body->params.data[n]);
   for (size_t k = (size_t)n + 1; k < body->params.len; k++) {
     lw_inst *p = body->params.data[k];
     body->params.data[k - 1] = p;
     lw_inst_set_i64(p, LW_ATTR_PARAMETER_NUMBER, (int64_t)k - 1);
-    lw_inst_rename(p, lw_arena_printf(a, "param_%lld", (long long)k - 1));
+    if (body->params.len <= MAX_RENAMED)
+      lw_inst_rename(p, name_of_param((int64_t)k - 1).text);
   }
   body->params.len--;
 }
@@ -331,4 +349,20 @@ lw_comp **lw_comps_to_fuse(const lw_module *m, lw_arena *a, int32_t *n) {
   for (int32_t k = 0; k < all; k++)
     if (runs[order[k]->id]) order[(*n)++] = order[k];
   return order;
+}
+
+lw_comp **lw_fusion_listed_order(const lw_module *m, lw_arena *a, int32_t *n) {
+  lw_comp **list = LW_NEW_ARRAY(a, lw_comp *, m->n_comp_ids + 1);
+  uint8_t *seen = LW_NEW_ARRAY(a, uint8_t, m->n_comp_ids + 1);
+  *n = 0;
+  for (lw_comp *c = m->first_comp; c; c = c->next) {
+    list[(*n)++] = c;
+    for (const lw_inst *i = c->first; i; i = i->next)
+      for (int32_t j = 0; j < lw_inst_called_count(i); j++)
+        if (i->opcode != LW_OP_FUSION && lw_inst_called(i, j) &&
+            !seen[lw_inst_called(i, j)->id])
+          return lw_module_post_order(m, a, n, false);
+    seen[c->id] = 1;
+  }
+  return list;
 }

@@ -46,4 +46,9 @@ uint8_t *lw_control_touched(const lw_comp *c, lw_arena *a);
  * applies to elements, nor fusions' bodies. */
 lw_comp **lw_comps_to_fuse(const lw_module *m, lw_arena *a, int32_t *n);
 
+/* Every computation in XLA's order: as the module lists them where that has
+ * callees first (XLA keeps computations in the order in which they were added,
+ * and its dumps list them so), else callees first by a walk. */
+lw_comp **lw_fusion_listed_order(const lw_module *m, lw_arena *a, int32_t *n);
+
 #endif

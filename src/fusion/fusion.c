@@ -18,25 +18,32 @@
 
 #include "fusion/fuse.h"
 #include "fusion/gates.h"
+#include "fusion/gpu_fuse.h"
 #include "fusion/xla_rules.h"
+
+typedef struct {
+  int64_t position;
+  int32_t slot;
+} candidate;
 
 typedef struct {
   lw_pass_env *env;
   xla_rules *rules;
   lw_gates gates;
-  LW_VEC(lw_inst *) queue; /* popped from the back; NULL: removed */
-  lw_map position;         /* inst -> position + 1, 0: not queued */
+  LW_VEC(lw_inst *) queue;      /* popped from the back; NULL: removed */
+  LW_VEC(uint32_t) position;    /* by id: position + 1, 0: not queued */
+  LW_VEC(candidate) candidates; /* of the consumer in hand */
   bool changed;
 } run;
 
 static void enqueue(run *r, lw_inst *i) {
   lw_vec_push(&r->queue, i);
-  *lw_map_put(&r->position, (uintptr_t)i) = r->queue.len;
+  while (r->position.len <= (size_t)i->id) lw_vec_push(&r->position, 0);
+  r->position.data[i->id] = (uint32_t)r->queue.len;
 }
 
 static int64_t position_of(const run *r, const lw_inst *i) {
-  uint64_t *p = lw_map_get(&r->position, (uintptr_t)i);
-  return p ? (int64_t)*p : 0;
+  return (size_t)i->id < r->position.len ? r->position.data[i->id] : 0;
 }
 
 static lw_inst *dequeue(run *r) {
@@ -48,20 +55,24 @@ static lw_inst *dequeue(run *r) {
   return NULL;
 }
 
-/* Slots of operands that are queued, highest position first; equal ones in slot
- * order. */
-static int32_t *slots_to_try(run *r, const lw_inst *i, int32_t *n) {
-  int32_t *slots = LW_NEW_ARRAY(r->env->scratch, int32_t, i->n_operands);
-  *n = 0;
+static int by_position(const void *a, const void *b) {
+  const candidate *x = a, *y = b;
+  if (x->position != y->position) return x->position > y->position ? -1 : 1;
+  return (x->slot > y->slot) - (x->slot < y->slot);
+}
+
+/* Slots of fusible operands that are queued, highest position first; equal ones
+ * in slot order. */
+static void list_candidates(run *r, const lw_inst *i) {
+  r->candidates.len = 0;
   for (int32_t k = 0; k < i->n_operands; k++) {
-    int64_t at = position_of(r, lw_inst_operand(i, k));
-    if (!at) continue;
-    int32_t j = (*n)++;
-    for (; j > 0 && position_of(r, lw_inst_operand(i, slots[j - 1])) < at; j--)
-      slots[j] = slots[j - 1];
-    slots[j] = k;
+    const lw_inst *o = lw_inst_operand(i, k);
+    int64_t at = position_of(r, o);
+    if (!at || !xla_is_fusible(o)) continue;
+    lw_vec_push(&r->candidates, ((candidate){at, k}));
   }
-  return slots;
+  qsort(r->candidates.data, r->candidates.len, sizeof *r->candidates.data,
+        by_position);
 }
 
 static void drop_if_dead(run *r, lw_inst *producer) {
@@ -70,7 +81,7 @@ static void drop_if_dead(run *r, lw_inst *producer) {
   int64_t at = position_of(r, producer);
   if (at && (size_t)at <= r->queue.len && r->queue.data[at - 1] == producer)
     r->queue.data[at - 1] = NULL;
-  *lw_map_put(&r->position, (uintptr_t)producer) = 0;
+  if (at) r->position.data[producer->id] = 0;
   lw_inst_remove(producer);
   lw_pass_count(r->env, "moved", 1);
 }
@@ -105,12 +116,11 @@ static lw_inst *fuse(run *r, lw_inst *producer, lw_inst *consumer) {
 }
 
 static void try_consumer(run *r, lw_inst *consumer) {
-  int32_t n;
-  int32_t *slots = slots_to_try(r, consumer, &n);
-  for (int32_t k = 0; k < n; k++) {
-    lw_inst *producer = lw_inst_operand(consumer, slots[k]);
-    if (!xla_is_fusible(producer)) continue;
-    if (!lw_gates_ask(&r->gates, consumer, slots[k])) continue;
+  list_candidates(r, consumer);
+  for (size_t k = 0; k < r->candidates.len; k++) {
+    int32_t slot = r->candidates.data[k].slot;
+    lw_inst *producer = lw_inst_operand(consumer, slot);
+    if (!lw_gates_ask(&r->gates, consumer, slot)) continue;
     if (!lw_pass_fuel(r->env)) return;
     fuse(r, producer, consumer);
     return;
@@ -155,7 +165,7 @@ static bool is_embedding(lw_opcode op) {
 /* XLA's choice: every computation that no instruction embeds, those that
  * nobody calls included. Callees first. */
 static lw_comp **comps_to_visit(const lw_module *m, lw_arena *a, int32_t *n) {
-  lw_comp **all = lw_module_post_order(m, a, n, false);
+  lw_comp **all = lw_fusion_listed_order(m, a, n);
   const lw_inst **caller = LW_NEW_ARRAY(a, const lw_inst *, m->n_comp_ids + 1);
   for (const lw_comp *c = m->first_comp; c; c = c->next)
     for (const lw_inst *i = c->first; i; i = i->next)
@@ -172,6 +182,11 @@ static lw_comp **comps_to_visit(const lw_module *m, lw_arena *a, int32_t *n) {
   return all;
 }
 
+/* XLA prints instructions in post order: so do we what came of them. */
+static void list_as_xla(lw_module *m, lw_arena *a) {
+  for (lw_comp *c = m->first_comp; c; c = c->next) gpu_sort_list(c, a);
+}
+
 static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
   run r = {.env = env, .rules = xla_rules_new(env->scratch)};
   r.gates = (lw_gates){"fusion", env->trace,     env->overrides,
@@ -179,8 +194,10 @@ static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
   int32_t n;
   lw_comp **comps = comps_to_visit(m, env->scratch, &n);
   for (int32_t k = 0; k < n; k++) fuse_computation(&r, comps[k]);
+  if (r.changed) list_as_xla(m, env->scratch);
   lw_vec_free(&r.queue);
-  lw_map_free(&r.position);
+  lw_vec_free(&r.position);
+  lw_vec_free(&r.candidates);
   xla_rules_free(r.rules);
   *changed = r.changed;
   return NULL;

@@ -25,5 +25,10 @@ const char *const *lw_fusion_pipeline(const char *strategy);
 /* XLA's own fusion pipeline and nothing else, for a module as it stands right
  * before it: "fusion" for a CPU, the list above with its dce for a GPU. */
 const char *const *lw_fusion_only(bool gpu);
+/* --fusion=priority on a GPU: XLA's pipeline, then a second round of priority
+ * fusion over what multi-output fusion left. */
+const char *const *lw_fusion_own_gpu(void);
+/* --fusion=priority without multi-output fusion: less is alive at once. */
+const char *const *lw_fusion_lean(bool gpu);
 
 #endif

@@ -46,3 +46,31 @@ const char *const *lw_fusion_only(bool gpu) {
                                         NULL};
   return gpu ? xla_gpu : cpu;
 }
+
+const char *const *lw_fusion_own_gpu(void) {
+  static const char *const steps[] = {"variadic-op-splitter",
+                                      "sort-iota-fusion",
+                                      "gpu-priority-fusion",
+                                      "fusion-cse",
+                                      "dce",
+                                      "gpu-multi-output-fusion",
+                                      "fusion-cse",
+                                      "dce",
+                                      "gpu-priority-fusion",
+                                      "fusion-cse",
+                                      "dce",
+                                      NULL};
+  return steps;
+}
+
+const char *const *lw_fusion_lean(bool gpu) {
+  static const char *const cpu[] = {"priority-fusion", "instruction-fusion",
+                                    "fusion-wrapper", NULL};
+  static const char *const lean_gpu[] = {"variadic-op-splitter",
+                                         "sort-iota-fusion",
+                                         "gpu-priority-fusion",
+                                         "fusion-cse",
+                                         "dce",
+                                         NULL};
+  return gpu ? lean_gpu : cpu;
+}

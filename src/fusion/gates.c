@@ -257,9 +257,8 @@ static bool slice_matches(const lw_inst *s, const lw_inst *update) {
   return true;
 }
 
-/* The producer reads, in the buffer, exactly the window that is written. */
-static bool reads_the_window(const lw_inst *producer_op,
-                             const lw_inst *consumer, const lw_inst *update) {
+bool lw_reads_the_window(const lw_inst *producer_op, const lw_inst *consumer,
+                         const lw_inst *update) {
   const lw_shape *window = lw_inst_operand(update, 1)->shape;
   if (!lw_shape_same_dims(producer_op->shape, window)) return false;
   if (producer_op->opcode == LW_OP_SLICE)
@@ -295,7 +294,7 @@ static bool pair_allows(const lw_inst *producer, const lw_inst *consumer,
   if (n == 0) return !param || !moved_use(param, root);
   int32_t updates = updates_in(consumer, &update);
   if (updates == 0) return true;
-  if (updates > 1 || !reads_the_window(op, consumer, update)) return false;
+  if (updates > 1 || !lw_reads_the_window(op, consumer, update)) return false;
   return !param || !moved_use(param, root);
 }
 

@@ -64,5 +64,9 @@ const char *lw_flip_edge(lw_arena *a, const char *other, bool yes,
  * keeps a consumer that updates an operand's buffer from reading that buffer
  * elsewhere in the same kernel. */
 lw_verdict lw_gate_in_place(const lw_inst *producer, const lw_inst *consumer);
+/* A slice or dynamic-slice of the producer's reads, in the buffer, exactly the
+ * window that the consumer's dynamic-update-slice writes. */
+bool lw_reads_the_window(const lw_inst *producer_op, const lw_inst *consumer,
+                         const lw_inst *update);
 
 #endif

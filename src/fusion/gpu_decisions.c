@@ -16,7 +16,7 @@ static void print_us(lw_buf *b, double ns) {
 }
 
 static void print_one(lw_buf *b, const lw_decision *d) {
-  if (!d->consumer[0]) {
+  if (!d->yes && d->gate == LW_GATE_FUSIBILITY) {
     lw_buf_printf(b, "refused\t%s\t%s\n", d->producer, d->text);
   } else if (d->text[0]) {
     lw_buf_printf(b, "fusion\t%s\t%s\t%s\n", d->producer, d->consumer, d->text);

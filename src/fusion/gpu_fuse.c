@@ -47,17 +47,23 @@ static int by_number(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+/* What XLA's passes make or unite late. */
+static bool is_late(const lw_inst *i) {
+  return i->opcode == LW_OP_CONSTANT || i->opcode == LW_OP_BITCAST ||
+         i->opcode == LW_OP_GET_TUPLE_ELEMENT;
+}
+
 void gpu_graph_init(gpu_graph *g, lw_comp *c, lw_arena *a) {
   *g = (gpu_graph){.comp = c, .arena = a};
-  lw_inst **v = LW_NEW_ARRAY(a, lw_inst *, c->n_insts);
-  int32_t n = 0;
-  for (lw_inst *i = c->first; i; i = i->next) v[n++] = i;
-  qsort(v, (size_t)n, sizeof *v, by_number);
-  for (int32_t j = 0; j < n; j++) {
-    lw_inst *i = v[j];
+  for (lw_inst *i = c->first; i; i = i->next) {
     if (i->unique_id >= g->next_unique_id) g->next_unique_id = i->unique_id + 1;
     for (int32_t k = 0; k < i->n_operands; k++)
       add_user(g, lw_inst_operand(i, k), i);
+  }
+  for (lw_inst *i = c->first; i; i = i->next) {
+    if (!is_late(i) || i->n_uses < 2) continue;
+    user_list *l = list_of(g, i);
+    qsort(l->data, l->len, sizeof *l->data, by_number);
   }
 }
 
@@ -107,6 +113,8 @@ lw_inst *gpu_fusion_of(gpu_graph *g, lw_inst *i, lw_fusion_kind kind) {
   lw_inst **ops = LW_NEW_ARRAY(g->arena, lw_inst *, n_ops);
   for (int32_t k = 0; k < n_ops; k++) ops[k] = lw_inst_operand(i, k);
   lw_inst *f = lw_fusion_new(i, kind, "fusion", "fused_computation");
+  lw_trace_rename(g->trace, f->name, i->name);
+  lw_trace_rename(g->trace, lw_fusion_body(f)->root->name, i->name);
   f->unique_id = g->next_unique_id++;
   for (int32_t k = 0; k < n_ops; k++) add_user(g, ops[k], f);
   lw_inst *const *users = gpu_users(g, i, &n);
@@ -175,6 +183,7 @@ static lw_inst *take(gpu_graph *g, lw_inst *fusion, lw_inst *def,
   lw_inst **none = LW_NEW_ARRAY(g->arena, lw_inst *, def->n_operands);
   lw_inst *clone = lw_inst_clone(body, def, none, name);
   clone->sharding = NULL;
+  lw_trace_rename(g->trace, clone->name, def->name);
   int32_t slot = lw_fusion_slot(fusion, def);
   if (slot >= 0) {
     lw_inst *param = body->params.data[slot];
@@ -194,7 +203,8 @@ static lw_inst **operands_of(gpu_graph *g, const lw_inst *i) {
 }
 
 /* XLA merges a fusion by cloning it, and then taking the clone's instructions
- * one by one, root first. Cloning uses a name up for each instruction. */
+ * one by one, root first. Cloning uses a name up for each instruction, and a
+ * constant stands in for the clone's root meanwhile. */
 typedef struct {
   lw_inst **order;
   const char **names;
@@ -206,12 +216,13 @@ static merge_list list_merged(gpu_graph *g, const lw_inst *producer) {
   merge_list l = {0};
   l.order = lw_comp_post_order(from, g->arena, &l.n);
   l.names = LW_NEW_ARRAY(g->arena, const char *, l.n);
+  bool computes = false;
   for (int32_t k = 0; k < l.n; k++) {
-    lw_inst *burnt = lw_inst_new(from, LW_OP_AFTER_ALL, l.order[k]->shape,
-                                 l.order[k]->name, 0, NULL);
-    l.names[k] = burnt->name;
-    lw_inst_remove(burnt);
+    const char *name = l.order[k]->name;
+    l.names[k] = lw_module_take_name(from->module, name);
+    computes |= l.order[k]->opcode != LW_OP_PARAMETER;
   }
+  if (computes) (void)lw_module_take_name(from->module, "constant");
   return l;
 }
 
@@ -226,7 +237,19 @@ static lw_inst **inner_operands(gpu_graph *g, const lw_inst *producer,
   return ops;
 }
 
+static void splice(gpu_graph *g, lw_inst *fusion, lw_inst *producer) {
+  gpu_splice(fusion, producer);
+  drop_user(g, producer, fusion);
+  for (int32_t k = 0; k < producer->n_operands; k++)
+    add_user(g, lw_inst_operand(producer, k), fusion);
+}
+
 static void merge(gpu_graph *g, lw_inst *fusion, lw_inst *producer) {
+  g->cloned += lw_fusion_body(producer)->n_insts;
+  if (g->cloned > GPU_CLONES && gpu_can_splice(g, producer)) {
+    splice(g, fusion, producer);
+    return;
+  }
   merge_list l = list_merged(g, producer);
   lw_inst *root = lw_fusion_body(producer)->root;
   if (root->opcode == LW_OP_PARAMETER)
@@ -276,6 +299,7 @@ static void move_to_end(lw_inst *i) {
 
 static void move_users(gpu_graph *g, lw_inst *from, lw_inst *to) {
   int32_t n;
+  lw_trace_rename(g->trace, to->name, from->name);
   lw_inst *const *users = gpu_users(g, from, &n);
   for (int32_t k = 0; k < n; k++)
     if (users[k] != to) add_user(g, to, users[k]);
@@ -324,64 +348,110 @@ static int32_t widen_root(gpu_graph *g, lw_inst *fusion, lw_inst *const *more,
   return n;
 }
 
-/* XLA's FuseInstructionIntoMultiOutput for one that is no tuple. */
+/* Which result of the fusion an instruction of its body is; -1: none. */
+static int32_t result_of(const lw_inst *fusion, const lw_inst *inner) {
+  const lw_inst *root = lw_fusion_body(fusion)->root;
+  for (int32_t k = 0; k < root->n_operands && root->opcode == LW_OP_TUPLE; k++)
+    if (lw_inst_operand(root, k) == inner) return k;
+  return -1;
+}
+
+/* The fusion computes i as well, as one more result when others read it. What
+ * was a result already (the parameter in i's place was one) is not added. */
 static void take_output(gpu_graph *g, lw_inst *fusion, lw_inst *i) {
+  bool read = lw_fusion_slot(fusion, i) >= 0;
   lw_inst *clone = take(g, fusion, i, NULL, operands_of(g, i));
-  int32_t at = widen_root(g, fusion, &clone, 1);
+  if (read && i->n_uses == 0 && !lw_inst_is_root(i)) return;
+  int32_t at = result_of(fusion, clone);
+  if (at < 0) at = widen_root(g, fusion, &clone, 1);
   lw_inst *e = element_of(g, fusion, clone->shape, at);
   move_users(g, i, e);
 }
 
-/* The same for a tuple, whose parts are taken later: until then the fusion
- * reads them. */
-static void take_outputs(gpu_graph *g, lw_inst *fusion, lw_inst *tuple) {
-  int32_t n = tuple->n_operands, n_users;
-  lw_inst **more = LW_NEW_ARRAY(g->arena, lw_inst *, n);
+/* A body's instructions as instructions of the computation, in post order.
+ * result: it is one of the kernel's. */
+typedef struct {
+  lw_inst **inst;
+  bool *result;
+  int32_t n;
+  lw_map map; /* of the body -> here */
+} parts;
+
+static lw_inst *clone_outside(gpu_graph *g, parts *p, const lw_inst *i) {
+  lw_inst **ops = operands_of(g, i);
+  for (int32_t k = 0; k < i->n_operands; k++)
+    ops[k] = lw_map_ptr(&p->map, ops[k]);
+  lw_inst *clone = lw_inst_clone(
+      g->comp, i, ops, lw_arena_printf(g->arena, "%s.clone", i->name));
+  clone->unique_id = g->next_unique_id++;
+  for (int32_t k = 0; k < i->n_operands; k++) add_user(g, ops[k], clone);
+  return clone;
+}
+
+static parts unpack(gpu_graph *g, lw_inst *other) {
+  parts p = {0};
+  int32_t n;
+  lw_comp *body = lw_fusion_body(other);
+  lw_inst **order = lw_comp_post_order(body, g->arena, &n);
+  p.inst = LW_NEW_ARRAY(g->arena, lw_inst *, n);
+  p.result = LW_NEW_ARRAY(g->arena, bool, n);
+  for (int32_t k = 0; k < n; k++) {
+    lw_inst *i = order[k], *as;
+    if (i == body->root && i->opcode == LW_OP_TUPLE) continue;
+    if (i->opcode == LW_OP_PARAMETER)
+      as = lw_inst_operand(other, (int32_t)lw_inst_param_number(i));
+    else
+      as = p.inst[p.n++] = clone_outside(g, &p, i);
+    lw_map_set_ptr(&p.map, i, as);
+  }
+  return p;
+}
+
+static void mark_result(parts *p, const lw_inst *i) {
+  for (int32_t k = 0; k < p->n; k++)
+    if (p->inst[k] == i) p->result[k] = true;
+}
+
+static bool read_besides(const gpu_graph *g, const lw_inst *i,
+                         const lw_inst *fusion) {
+  int32_t n;
+  lw_inst *const *users = gpu_users(g, i, &n);
   for (int32_t k = 0; k < n; k++)
-    more[k] = param_for(g, fusion, lw_inst_operand(tuple, k),
-                        lw_fusion_body(fusion)->root);
-  int32_t at = widen_root(g, fusion, more, n);
-  lw_inst **users = lw_inst_users(tuple, g->arena, &n_users);
-  for (int32_t k = 0; k < n_users; k++) {
-    int64_t index = lw_inst_i64(users[k], LW_ATTR_INDEX, 0);
-    lw_inst *e = element_of(g, fusion, users[k]->shape, at + index);
-    move_users(g, users[k], e);
-    gpu_remove(g, users[k]);
+    if (users[k] != fusion) return true;
+  return lw_inst_is_root(i);
+}
+
+/* The readers of other's results read the clones. */
+static void redirect(gpu_graph *g, lw_inst *fusion, lw_inst *other, parts *p) {
+  const lw_inst *root = lw_fusion_body(other)->root;
+  if (root->opcode != LW_OP_TUPLE) {
+    lw_inst *as = lw_map_ptr(&p->map, root);
+    mark_result(p, as);
+    move_users(g, other, as);
+    return;
+  }
+  int32_t n;
+  lw_inst *const *users = gpu_users(g, other, &n);
+  lw_inst **list = LW_NEW_ARRAY(g->arena, lw_inst *, n);
+  for (int32_t k = 0; k < n; k++) list[k] = users[k];
+  for (int32_t k = 0; k < n; k++) {
+    int64_t index = lw_inst_i64(list[k], LW_ATTR_INDEX, 0);
+    lw_inst *as = lw_map_ptr(&p->map, lw_inst_operand(root, (int32_t)index));
+    if (read_besides(g, list[k], fusion)) mark_result(p, as);
+    move_users(g, list[k], as);
+    gpu_remove(g, list[k]);
   }
 }
 
-/* The other's instructions, root first, as instructions of the computation. */
-static lw_inst **unpack(gpu_graph *g, lw_inst *other, int32_t *n) {
-  lw_map map = {0};
-  int32_t n_order;
-  lw_inst **order =
-      lw_comp_post_order(lw_fusion_body(other), g->arena, &n_order);
-  lw_inst **out = LW_NEW_ARRAY(g->arena, lw_inst *, n_order);
-  *n = 0;
-  for (int32_t k = n_order; k-- > 0;) {
-    lw_inst *i = order[k], *as = NULL;
-    if (i->opcode == LW_OP_PARAMETER) {
-      as = lw_inst_operand(other, (int32_t)lw_inst_param_number(i));
-    } else {
-      lw_inst **none = LW_NEW_ARRAY(g->arena, lw_inst *, i->n_operands);
-      as = lw_inst_clone(g->comp, i, none,
-                         lw_arena_printf(g->arena, "%s.clone", i->name));
-      out[(*n)++] = as;
-    }
-    lw_map_set_ptr(&map, i, as);
+static void take_all(gpu_graph *g, lw_inst *fusion, const parts *p) {
+  for (int32_t k = p->n; k-- > 0;) {
+    lw_inst *i = p->inst[k];
+    if (p->result[k])
+      take_output(g, fusion, i);
+    else if (lw_fusion_slot(fusion, i) >= 0)
+      take(g, fusion, i, NULL, operands_of(g, i));
+    gpu_remove(g, i);
   }
-  int32_t at = 0;
-  for (int32_t k = n_order; k-- > 0;) {
-    if (order[k]->opcode == LW_OP_PARAMETER) continue;
-    lw_inst *as = out[at++];
-    for (int32_t j = 0; j < as->n_operands; j++) {
-      lw_inst *def = lw_map_ptr(&map, lw_inst_operand(order[k], j));
-      lw_inst_set_operand(as, j, def);
-      add_user(g, def, as);
-    }
-  }
-  lw_map_free(&map);
-  return out;
 }
 
 void gpu_fuse_outputs(gpu_graph *g, lw_inst *fusion, lw_inst *other) {
@@ -390,21 +460,13 @@ void gpu_fuse_outputs(gpu_graph *g, lw_inst *fusion, lw_inst *other) {
     gpu_remove(g, other);
     return;
   }
-  int32_t n;
-  lw_inst **parts = unpack(g, other, &n);
-  if (n == 0) return; /* a fusion of parameters only: nothing to compute */
-  move_users(g, other, parts[0]);
+  lw_comp *body = lw_fusion_body(other);
+  parts p = unpack(g, other);
+  redirect(g, fusion, other, &p);
   gpu_remove(g, other);
-  if (parts[0]->opcode == LW_OP_TUPLE)
-    take_outputs(g, fusion, parts[0]);
-  else
-    take_output(g, fusion, parts[0]);
-  gpu_remove(g, parts[0]);
-  for (int32_t k = 1; k < n; k++) {
-    if (lw_fusion_slot(fusion, parts[k]) >= 0)
-      take(g, fusion, parts[k], NULL, operands_of(g, parts[k]));
-    gpu_remove(g, parts[k]);
-  }
+  lw_module_remove_comp(body->module, body);
+  take_all(g, fusion, &p);
+  lw_map_free(&p.map);
 }
 
 /* Lists stay topological: everything in post order. */
@@ -422,50 +484,23 @@ void gpu_graph_sort(gpu_graph *g) {
 
 /* ---- leaving ---- */
 
-/* XLA keeps instructions in the order of their numbers; the ones nobody reads
- * are printed, and numbered, in that order. */
+/* XLA keeps instructions in the order of their numbers, and prints and numbers
+ * in post order, from the first that nobody reads to the last. */
 void gpu_graph_settle(gpu_graph *g) {
-  LW_VEC(lw_inst *) idle = {0};
+  LW_VEC(lw_inst *) ends = {0};
   for (lw_inst *i = g->comp->first; i; i = i->next)
-    if (i->n_uses == 0 && i->n_operands == 0 && !lw_inst_is_root(i)) {
-      lw_vec_push(&idle, i);
-      size_t k = idle.len - 1;
-      for (; k > 0 && idle.data[k - 1]->unique_id > i->unique_id; k--)
-        idle.data[k] = idle.data[k - 1];
-      idle.data[k] = i;
-    }
-  for (size_t k = idle.len; k-- > 0;)
-    if (idle.data[k]->unique_id < g->comp->root->unique_id)
-      lw_inst_move_before(idle.data[k], g->comp->first);
-  for (size_t k = 0; k < idle.len; k++)
-    if (idle.data[k]->unique_id > g->comp->root->unique_id)
-      move_to_end(idle.data[k]);
-  lw_vec_free(&idle);
+    if (i->n_uses == 0) lw_vec_push(&ends, i);
+  if (ends.len > 1) qsort(ends.data, ends.len, sizeof *ends.data, by_number);
+  for (size_t k = 0; k < ends.len; k++) move_to_end(ends.data[k]);
+  lw_vec_free(&ends);
+  gpu_sort_list(g->comp, g->arena);
 }
 
 /* ---- which computations ---- */
 
-/* A module's own list, where it has callees first: XLA's dumps list
- * computations in the order in which its passes visit them. */
-static lw_comp **listed_order(const lw_module *m, lw_arena *a, int32_t *n) {
-  lw_comp **list = LW_NEW_ARRAY(a, lw_comp *, m->n_comp_ids + 1);
-  uint8_t *seen = LW_NEW_ARRAY(a, uint8_t, m->n_comp_ids + 1);
-  *n = 0;
-  for (lw_comp *c = m->first_comp; c; c = c->next) {
-    list[(*n)++] = c;
-    for (const lw_inst *i = c->first; i; i = i->next)
-      for (int32_t j = 0; j < lw_inst_called_count(i); j++)
-        if (i->opcode != LW_OP_FUSION && lw_inst_called(i, j) &&
-            !seen[lw_inst_called(i, j)->id])
-          return lw_module_post_order(m, a, n, false);
-    seen[c->id] = 1;
-  }
-  return list;
-}
-
 lw_comp **gpu_comps_to_fuse(const lw_module *m, lw_arena *a, int32_t *n) {
   uint8_t *skip = LW_NEW_ARRAY(a, uint8_t, m->n_comp_ids + 1);
-  lw_comp **all = listed_order(m, a, n);
+  lw_comp **all = lw_fusion_listed_order(m, a, n);
   for (int32_t k = 0; k < *n; k++)
     for (const lw_inst *i = all[k]->first; i; i = i->next) {
       if (i->opcode == LW_OP_WHILE || i->opcode == LW_OP_CONDITIONAL) continue;
@@ -475,6 +510,19 @@ lw_comp **gpu_comps_to_fuse(const lw_module *m, lw_arena *a, int32_t *n) {
   int32_t kept = 0;
   for (int32_t k = 0; k < *n; k++)
     if (!skip[all[k]->id]) all[kept++] = all[k];
+  *n = kept;
+  return all;
+}
+
+lw_comp **gpu_comps_outside(const lw_module *m, lw_arena *a, int32_t *n) {
+  uint8_t *body = LW_NEW_ARRAY(a, uint8_t, m->n_comp_ids + 1);
+  lw_comp **all = lw_fusion_listed_order(m, a, n);
+  for (int32_t k = 0; k < *n; k++)
+    for (const lw_inst *i = all[k]->first; i; i = i->next)
+      if (lw_inst_is_fusion(i)) body[lw_fusion_body(i)->id] = 1;
+  int32_t kept = 0;
+  for (int32_t k = 0; k < *n; k++)
+    if (!body[all[k]->id]) all[kept++] = all[k];
   *n = kept;
   return all;
 }

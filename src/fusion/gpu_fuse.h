@@ -11,15 +11,25 @@
 #define LW_FUSION_GPU_FUSE_H
 
 #include "fusion/fuse.h"
+#include "trace/trace.h"
 
 typedef struct {
   lw_comp *comp;
   lw_arena *arena;
   lw_map users; /* inst -> user_list */
   int64_t next_unique_id;
+  int64_t cloned;  /* instructions of merged bodies so far */
+  lw_trace *trace; /* learns what each new name computes; may be NULL */
 } gpu_graph;
 
-/* Users in the order of their numbers, that is, in which XLA made them. */
+/* How many clones a computation's fusions may take in XLA's way, names and all
+ * (nine times what any program of the corpus needs). */
+enum { GPU_CLONES = 50000 };
+
+/* Users in the order in which the computation lists them, as when XLA loads it;
+ * those of constants, bitcasts and tuple elements by their numbers: XLA's cse
+ * and its layout passes make and unite these in that order. What else passes
+ * moved is in no file. */
 void gpu_graph_init(gpu_graph *g, lw_comp *c, lw_arena *a);
 /* Users in the order that gpu_graph_keep left in the instructions. */
 void gpu_graph_init_kept(gpu_graph *g, lw_comp *c, lw_arena *a);
@@ -44,6 +54,10 @@ static inline int32_t gpu_user_count(const gpu_graph *g, const lw_inst *i) {
  * and takes a copy of the producer. The producer stays. */
 lw_inst *gpu_fuse(gpu_graph *g, lw_inst *producer, lw_inst *consumer,
                   lw_fusion_kind kind);
+/* gpu_splice.c: merging by moving the body; see there. The producer has no
+ * other reader. Use records of the graph are the caller's. */
+bool gpu_can_splice(const gpu_graph *g, const lw_inst *producer);
+void gpu_splice(lw_inst *fusion, lw_inst *producer);
 /* A fusion holding just that instruction, in its place. */
 lw_inst *gpu_fusion_of(gpu_graph *g, lw_inst *i, lw_fusion_kind kind);
 /* No users left. */
@@ -55,6 +69,8 @@ void gpu_fuse_outputs(gpu_graph *g, lw_inst *fusion, lw_inst *other);
 
 /* The computations that GPU passes fuse in, callees first. */
 lw_comp **gpu_comps_to_fuse(const lw_module *m, lw_arena *a, int32_t *n);
+/* All of them but the bodies of fusions. */
+lw_comp **gpu_comps_outside(const lw_module *m, lw_arena *a, int32_t *n);
 
 static inline bool gpu_is_custom_fusion(const lw_inst *i) {
   return i->opcode == LW_OP_FUSION &&

@@ -21,21 +21,63 @@ typedef struct {
   gpu_graph g;
   lw_gpu_model *model;
   lw_pass_env *env;
+  LW_VEC(int32_t) levels; /* by id */
   bool changed;
 } run;
 
-/* ---- reachability ---- */
+/* ---- reachability ----
+ * Each instruction has a level, greater than those of its operands. One reaches
+ * only what has a greater level, so that a walk is cut off early: siblings are
+ * mostly on one level, and need no walk at all. */
 
-static bool reaches(const run *r, const lw_inst *from, const lw_inst *to) {
+static int32_t *level_at(run *r, const lw_inst *i) {
+  while (r->levels.len <= (size_t)i->id) lw_vec_push(&r->levels, 0);
+  return &r->levels.data[i->id];
+}
+
+/* 0: not known yet. */
+static int32_t level_above_operands(run *r, const lw_inst *i) {
+  int32_t level = 1;
+  for (int32_t k = 0; k < i->n_operands; k++) {
+    int32_t below = *level_at(r, lw_inst_operand(i, k));
+    if (below >= level) level = below + 1;
+  }
+  return level;
+}
+
+/* After a change of i's operands or readers: levels grow as far as needed. */
+static void raise_levels(run *r, const lw_inst *i, int32_t least) {
+  LW_VEC(const lw_inst *) stack = {0};
+  if (*level_at(r, i) < least) *level_at(r, i) = least;
+  lw_vec_push(&stack, i);
+  while (stack.len) {
+    const lw_inst *j = lw_vec_pop(&stack);
+    int32_t level = level_above_operands(r, j);
+    if (*level_at(r, j) < level) *level_at(r, j) = level;
+    level = *level_at(r, j);
+    for (const lw_use *u = j->uses; u; u = u->next)
+      if (*level_at(r, u->user) <= level) lw_vec_push(&stack, u->user);
+  }
+  lw_vec_free(&stack);
+}
+
+static void set_levels(run *r, lw_inst *const *order, int32_t n) {
+  for (int32_t k = 0; k < n; k++)
+    *level_at(r, order[k]) = level_above_operands(r, order[k]);
+}
+
+static bool reaches(run *r, const lw_inst *from, const lw_inst *to) {
+  if (from == to) return true;
+  int32_t limit = *level_at(r, to);
   LW_VEC(const lw_inst *) stack = {0};
   lw_map seen = {0};
   bool found = false;
-  (void)r;
-  lw_vec_push(&stack, from);
+  if (*level_at(r, from) < limit) lw_vec_push(&stack, from);
   while (stack.len && !found) {
     const lw_inst *i = lw_vec_pop(&stack);
-    found = i == to;
     for (const lw_use *u = i->uses; u && !found; u = u->next) {
+      found = u->user == to;
+      if (*level_at(r, u->user) >= limit) continue;
       uint64_t *s = lw_map_put(&seen, (uintptr_t)u->user);
       if (!*s) lw_vec_push(&stack, u->user);
       *s = 1;
@@ -58,8 +100,11 @@ static const lw_inst *root_of(const lw_inst *i) {
 
 /* A reduce of several values that a loop computes. */
 static bool is_nested_variadic(const run *r, const lw_inst *i) {
-  return lw_shape_is_tuple(i->shape) && root_of(i)->opcode == LW_OP_REDUCE &&
-         !lw_gpu_is_reduction_fusible(r->model, i);
+  if (!lw_shape_is_tuple(i->shape) || root_of(i)->opcode != LW_OP_REDUCE)
+    return false;
+  if (i->opcode == LW_OP_FUSION)
+    return lw_inst_i64(i, LW_ATTR_KIND, LW_FUSION_LOOP) == LW_FUSION_LOOP;
+  return !lw_gpu_is_reduction_fusible(r->model, i);
 }
 
 static bool is_candidate(const run *r, const lw_inst *i) {
@@ -103,8 +148,8 @@ static bool updates_in_place(const lw_inst *i) {
          root_of(i)->opcode == LW_OP_DYNAMIC_UPDATE_SLICE;
 }
 
-static lw_reason sibling_reason(const run *r, const lw_inst *parent,
-                                const lw_inst *a, const lw_inst *b) {
+static lw_reason sibling_reason(run *r, const lw_inst *parent, const lw_inst *a,
+                                const lw_inst *b) {
   if (reaches(r, a, b) || reaches(r, b, a)) return LW_REASON_CYCLE;
   if (!lw_gpu_shapes_compatible(r->model, a, b)) return LW_REASON_SPACES_DIFFER;
   if (slices_apart(parent, a, b)) return LW_REASON_SPACES_DIFFER;
@@ -120,20 +165,37 @@ static void note(const run *r, const lw_inst *a, const lw_inst *b,
   lw_gate_record(r->env->trace, "gpu-multi-output-fusion", a, b, v);
 }
 
-static bool may_join_siblings(const run *r, const lw_inst *parent,
-                              const lw_inst *a, const lw_inst *b) {
+/* What the user makes of a verdict on b reading, or standing beside, a. */
+static lw_verdict overridden(const run *r, const lw_inst *a, const lw_inst *b,
+                             lw_verdict v) {
+  lw_override *e = lw_override_on(r->env->overrides, r->env->trace, a, b,
+                                  lw_fusion_slot(b, a));
+  if (lw_reason_table[v.reason].gate == LW_GATE_PROFITABILITY)
+    v.flip = lw_flip_edge(r->env->scratch, v.flip, v.yes, a, b);
+  return lw_override_verdict(e, v);
+}
+
+static bool may_join_siblings(run *r, const lw_inst *parent, const lw_inst *a,
+                              const lw_inst *b) {
   lw_reason reason = sibling_reason(r, parent, a, b);
-  bool yes = reason == LW_REASON_FUSIBLE;
-  note(r, b, a, yes ? lw_verdict_yes(reason) : lw_verdict_no(reason));
-  if (yes) note(r, b, a, lw_verdict_yes(LW_REASON_RULE_ALLOWS));
-  return yes;
+  if (reason != LW_REASON_FUSIBLE) {
+    note(r, b, a, overridden(r, b, a, lw_verdict_no(reason)));
+    return false;
+  }
+  note(r, b, a, lw_verdict_yes(reason));
+  lw_verdict v = lw_verdict_yes(LW_REASON_RULE_ALLOWS);
+  v = overridden(r, b, a, v);
+  note(r, b, a, v);
+  return v.yes;
 }
 
 static void join(run *r, lw_inst *fusion, lw_inst *other) {
   bool input = other->opcode == LW_OP_FUSION &&
                lw_inst_i64(other, LW_ATTR_KIND, 0) == LW_FUSION_INPUT;
+  int32_t level = *level_at(r, other);
   lw_gpu_model_remove(r->model, other);
   gpu_fuse_outputs(&r->g, fusion, other);
+  raise_levels(r, fusion, level);
   if (input) lw_inst_set_i64(fusion, LW_ATTR_KIND, LW_FUSION_INPUT);
   lw_gpu_model_update(r->model, fusion);
   lw_pass_count(r->env, "joined", 1);
@@ -183,7 +245,7 @@ static bool may_be_output(const lw_inst *i) {
          lw_gpu_loop_fusible(i, true) && !lw_gpu_physically_transposing(i);
 }
 
-static bool makes_cycle(const run *r, const lw_inst *producer,
+static bool makes_cycle(run *r, const lw_inst *producer,
                         const lw_inst *consumer) {
   for (int32_t k = 0; k < consumer->n_operands; k++) {
     const lw_inst *o = lw_inst_operand(consumer, k);
@@ -209,10 +271,7 @@ static lw_verdict judge(run *r, const lw_inst *producer,
   v.fused_ns = (double)t.fused / 4;
   v.saved_ns = v.unfused_ns - v.fused_ns;
   v.yes = t.fused <= t.unfused;
-  if (!v.yes) {
-    v.reason = LW_REASON_SAVES_NOTHING;
-    v.flip = "a producer that costs less";
-  }
+  if (!v.yes) v.reason = LW_REASON_SAVES_NOTHING;
   return v;
 }
 
@@ -224,6 +283,7 @@ static lw_inst *reader_for(run *r, const lw_inst *producer) {
   lw_inst *found = NULL;
   for (int32_t k = 0; k < n; k++) {
     lw_verdict v = judge(r, producer, users[k]);
+    v = overridden(r, producer, users[k], v);
     note(r, producer, users[k], v);
     if (v.yes && (!found || rank_of(users[k]) > rank_of(found)))
       found = users[k];
@@ -235,10 +295,11 @@ static void join_reader(run *r, lw_inst *producer) {
   lw_inst *consumer = reader_for(r, producer);
   if (!consumer || !lw_pass_fuel(r->env)) return;
   if (consumer->opcode != LW_OP_FUSION) {
-    lw_gpu_emitter e =
-        lw_gpu_kernel_of(r->model, NULL, consumer, r->env->scratch).emitter;
+    bool input = lw_gpu_input_fusible(r->model, consumer) ||
+                 lw_gpu_input_fusible(r->model, producer);
     lw_gpu_model_remove(r->model, consumer);
-    consumer = gpu_fusion_of(&r->g, consumer, gpu_kind_of(e));
+    consumer = gpu_fusion_of(&r->g, consumer,
+                             input ? LW_FUSION_INPUT : LW_FUSION_LOOP);
   }
   int64_t kind = lw_inst_i64(consumer, LW_ATTR_KIND, 0);
   join(r, consumer, producer);
@@ -250,6 +311,7 @@ static void join_reader(run *r, lw_inst *producer) {
 static void visit(run *r, lw_comp *c) {
   int32_t n;
   lw_inst **order = lw_comp_post_order(c, r->env->scratch, &n);
+  set_levels(r, order, n);
   for (int32_t k = n; k-- > 0;) {
     lw_inst *i = order[k];
     if (!i->parent || i->opcode == LW_OP_CONSTANT || gpu_is_custom_fusion(i))
@@ -267,6 +329,7 @@ static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
   for (int32_t k = 0; k < n; k++) {
     run r = {.env = env, .model = lw_gpu_model_new(comps[k], &d)};
     gpu_graph_init_kept(&r.g, comps[k], env->scratch);
+    r.g.trace = env->trace;
     visit(&r, comps[k]);
     if (r.changed) {
       gpu_graph_sort(&r.g);
@@ -274,6 +337,7 @@ static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
     }
     *changed |= r.changed;
     gpu_graph_free(&r.g);
+    lw_vec_free(&r.levels);
     lw_gpu_model_free(r.model);
   }
   return NULL;

@@ -37,8 +37,9 @@ static lw_fusion_kind kind(void *state, const lw_inst *producer,
   return gpu_kind_of(k.emitter);
 }
 
-static void changed_inst(void *state, const lw_inst *i) {
-  lw_gpu_model_update(((costs *)state)->model, i);
+static void took(void *state, const lw_inst *fusion, const lw_inst *producer,
+                 const lw_inst *consumer) {
+  lw_gpu_model_took(((costs *)state)->model, fusion, producer, consumer);
 }
 
 static void removed(void *state, const lw_inst *i) {
@@ -57,7 +58,7 @@ static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
                     .exec = exec,
                     .exec_fused = exec_fused,
                     .kind = kind,
-                    .changed = changed_inst,
+                    .took = took,
                     .removed = removed};
     *changed |= gpu_queue_run(comps[k], env, &o);
     lw_gpu_model_free(c.model);

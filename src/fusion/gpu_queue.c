@@ -29,6 +29,7 @@ typedef struct {
 typedef struct {
   lw_inst *inst;
   bool queued, has_exec, has_times, updating, has_old;
+  bool forced, forbidden; /* by --force-edge, --forbid-edge */
   lw_ticks priority, exec;
   uint32_t stamp, can_epoch, time_epoch;
   LW_VEC(lw_inst *) fresh; /* readers made in this round */
@@ -180,11 +181,12 @@ static void unqueue(node *n) {
 }
 
 static void set_priority(gpu_queue *q, node *n, lw_ticks priority) {
-  if (n->queued && n->priority == priority) return;
+  if (n->queued && n->priority == priority && !n->forbidden) return;
   unqueue(n);
-  if (priority < 0) return;
+  if (n->forbidden || (priority < 0 && !n->forced)) return;
   n->queued = true;
   n->priority = priority;
+  if (priority < 0) priority = 0; /* forced: after all that pays */
   heap_push(q, (entry){priority, n->inst->unique_id, n, n->stamp});
 }
 
@@ -205,13 +207,28 @@ static const char *names_of(gpu_queue *q, const lw_inst *producer) {
   return s;
 }
 
+/* What reads the producer: the consumer, or an instruction inside it, by its
+ * name before fusing. */
+static const char *reader_in(gpu_queue *q, const lw_inst *producer,
+                             const lw_inst *consumer) {
+  const lw_trace *t = q->env->trace;
+  int32_t slot = lw_inst_is_fusion(consumer) && t
+                     ? lw_fusion_slot(consumer, producer)
+                     : -1;
+  if (slot < 0) return lw_trace_origin(t, consumer->name);
+  const lw_use *u = lw_fusion_body(consumer)->params.data[slot]->uses;
+  return lw_trace_origin(t, u ? u->user->name : consumer->name);
+}
+
+/* reader: NULL where consumer says it. */
 static void record(gpu_queue *q, const lw_inst *producer, const char *consumer,
-                   lw_verdict v, const char *text) {
+                   const char *reader, lw_verdict v, const char *text) {
   if (!q->env->trace) return;
   lw_decision d = {.pass = "gpu-priority-fusion",
                    .computation = q->g.comp->name,
                    .producer = producer->name,
                    .consumer = consumer,
+                   .reader = reader,
                    .gate = lw_reason_table[v.reason].gate,
                    .yes = v.yes,
                    .reason = v.reason,
@@ -224,32 +241,79 @@ static void record(gpu_queue *q, const lw_inst *producer, const char *consumer,
   lw_trace_add(q->env->trace, &d);
 }
 
-static void record_times(gpu_queue *q, const lw_inst *producer, lw_gpu_times t,
-                         lw_ticks priority) {
-  if (!q->env->trace) return;
+/* ---- what the user decides ---- */
+
+/* A producer goes into all its readers or into none: an entry on any of its
+ * edges decides for all. */
+static lw_override *override_on(gpu_queue *q, const lw_inst *producer) {
+  const lw_overrides *o = q->env->overrides;
+  int32_t n;
+  if (!o || !o->list.len) return NULL;
+  lw_inst *const *users = gpu_users(&q->g, producer, &n);
+  for (int32_t k = 0; k < n; k++) {
+    lw_override *e = lw_override_on(o, q->env->trace, producer, users[k],
+                                    lw_fusion_slot(users[k], producer));
+    if (e) return e;
+  }
+  return NULL;
+}
+
+static const char *flip_to(gpu_queue *q, bool yes, const char *producer,
+                           const char *consumer) {
+  if (!q->env->trace) return NULL;
+  return lw_arena_printf(q->env->scratch, "--%s-edge=%s,%s",
+                         yes ? "forbid" : "force", producer, consumer);
+}
+
+/* Bitcasts and constants are taken edge by edge, by rule. */
+static bool edge_forbidden(gpu_queue *q, const lw_inst *producer,
+                           const lw_inst *consumer) {
+  if (!q->env->overrides || !q->env->overrides->list.len) return false;
+  lw_override *e = lw_override_on(q->env->overrides, q->env->trace, producer,
+                                  consumer, lw_fusion_slot(consumer, producer));
+  lw_verdict v = lw_override_verdict(e, lw_verdict_yes(LW_REASON_RULE_ALLOWS));
+  if (!v.yes)
+    record(q, producer, consumer->name, reader_in(q, producer, consumer), v,
+           "");
+  return !v.yes;
+}
+
+static void judge(gpu_queue *q, node *p, lw_gpu_times t, lw_ticks priority) {
+  const lw_inst *producer = p->inst;
   bool yes = priority >= 0;
   lw_verdict v = {
       .yes = yes,
       .reason = yes ? LW_REASON_SAVES_TIME : LW_REASON_RECOMPUTE_LOSES,
       .unfused_ns = (double)t.unfused / 4,
       .fused_ns = (double)t.fused / 4,
-      .saved_ns = (double)priority / 4,
-      .flip = yes ? NULL : "a producer that costs less to repeat"};
-  record(q, producer, names_of(q, producer), v, "");
+      .saved_ns = (double)priority / 4};
+  int32_t n;
+  lw_inst *const *users = gpu_users(&q->g, producer, &n);
+  v.flip = flip_to(q, yes, producer->name, users[0]->name);
+  v = lw_override_verdict(override_on(q, producer), v);
+  p->forced = v.reason == LW_REASON_FORCED;
+  p->forbidden = v.reason == LW_REASON_FORBIDDEN;
+  if (q->env->trace) record(q, producer, names_of(q, producer), NULL, v, "");
 }
 
 /* ---- priorities ---- */
 
-static gpu_refusal refusal_of(gpu_queue *q, const lw_inst *producer) {
+/* by: the reader that cannot take it (NULL when there is none). */
+static gpu_refusal refusal_of(gpu_queue *q, const lw_inst *producer,
+                              const lw_inst **by) {
   int32_t n, others = 0;
+  *by = NULL;
   lw_inst *const *users = gpu_users(&q->g, producer, &n);
   if (n == 0) return (gpu_refusal){LW_REASON_CONSUMER_KIND, "No users to fuse"};
   for (int32_t k = 0; k < n; k++) {
     if (gpu_is_fusible_bitcast(users[k])) continue;
     others++;
     gpu_refusal r = can_fuse(q, producer, users[k]);
-    if (r.text) return r;
+    if (!r.text) continue;
+    *by = users[k];
+    return r;
   }
+  if (n) *by = users[0];
   if (others == 0)
     return (gpu_refusal){LW_REASON_CONSUMER_KIND,
                          "not fusing because there are only bitcast users"};
@@ -271,9 +335,14 @@ static lw_ticks priority_of(gpu_queue *q, node *p) {
   const lw_inst *producer = p->inst;
   if (gpu_is_fusible_bitcast(producer)) return LW_TICKS_INF;
   if (producer->opcode == LW_OP_CONSTANT) return TICKS_NEVER;
-  gpu_refusal r = refusal_of(q, producer);
+  const lw_inst *by;
+  p->forced = p->forbidden = false;
+  gpu_refusal r = refusal_of(q, producer, &by);
   if (r.text) {
-    record(q, producer, "", lw_verdict_no(r.reason), r.text);
+    lw_verdict v = lw_verdict_no(r.reason);
+    v = lw_override_verdict(override_on(q, producer), v);
+    record(q, producer, by ? by->name : "",
+           by ? reader_in(q, producer, by) : NULL, v, r.text);
     return TICKS_NEVER;
   }
   int32_t n;
@@ -290,7 +359,7 @@ static lw_ticks priority_of(gpu_queue *q, node *p) {
     base = p->priority;
   }
   lw_ticks priority = minus(plus(base, t.unfused), t.fused);
-  record_times(q, producer, t, priority);
+  judge(q, p, t, priority);
   return priority;
 }
 
@@ -303,7 +372,8 @@ static void list_consumers(gpu_queue *q) {
   q->consumers = LW_NEW_ARRAY(q->env->scratch, lw_inst *, n);
   q->n_consumers = 0;
   for (int32_t k = 0; k < n; k++)
-    if (!bitcast || !can_fuse(q, q->producer, users[k]).text)
+    if (!bitcast || (!can_fuse(q, q->producer, users[k]).text &&
+                     !edge_forbidden(q, q->producer, users[k])))
       q->consumers[q->n_consumers++] = users[k];
 }
 
@@ -326,9 +396,15 @@ static void want_update(gpu_queue *q, node *n) {
 }
 
 static void after_fusing(gpu_queue *q, lw_inst *fusion, lw_inst *consumer,
-                         const char *consumer_name) {
+                         const char *consumer_name, const char *reader) {
   lw_verdict v = lw_verdict_yes(LW_REASON_RULE_ALLOWS);
-  record(q, q->producer, consumer_name, v, fusion->name);
+  if (node_of(q, q->producer)->forced) {
+    v.reason = LW_REASON_FORCED;
+    v.flip = "without --force-edge";
+  } else {
+    v.flip = flip_to(q, true, q->producer->name, consumer_name);
+  }
+  record(q, q->producer, consumer_name, reader, v, fusion->name);
   if (fusion != consumer) {
     node *gone = node_of(q, consumer);
     gone->updating = false;
@@ -337,7 +413,7 @@ static void after_fusing(gpu_queue *q, lw_inst *fusion, lw_inst *consumer,
   for (int32_t k = 0; k < fusion->n_operands; k++) {
     lw_inst *o = lw_inst_operand(fusion, k);
     if (o == q->producer || o->opcode == LW_OP_CONSTANT ||
-        o->opcode == LW_OP_GET_TUPLE_ELEMENT || !xla_is_fusible(o))
+        o->opcode == LW_OP_GET_TUPLE_ELEMENT || !lw_gpu_inst_is_fusible(o))
       continue;
     node *n = node_of(q, o);
     want_update(q, n);
@@ -390,15 +466,16 @@ static void update_priorities(gpu_queue *q) {
 static bool fuse_one(gpu_queue *q, lw_inst *consumer) {
   const gpu_oracle *o = q->oracle;
   const char *name = consumer->name;
+  const char *reader = reader_in(q, q->producer, consumer);
   if (gpu_is_fusible_bitcast(consumer) || !lw_pass_fuel(q->env)) return false;
   lw_fusion_kind kind = o->kind(o->state, q->producer, consumer);
   lw_inst *f = gpu_fuse(&q->g, q->producer, consumer, kind);
+  o->took(o->state, f, q->producer, consumer);
   if (f != consumer) {
     lw_pass_count(q->env, "fusions", 1);
     o->removed(o->state, consumer);
   }
-  o->changed(o->state, f);
-  after_fusing(q, f, consumer, name);
+  after_fusing(q, f, consumer, name, reader);
   lw_pass_count(q->env, "moved", 1);
   q->changed = true;
   return true;
@@ -432,11 +509,13 @@ static void fuse_constant(gpu_queue *q, lw_inst *c) {
   lw_inst **list = LW_NEW_ARRAY(q->env->scratch, lw_inst *, n);
   if (n) memcpy(list, users, (size_t)n * sizeof *list);
   for (int32_t k = 0; k < n; k++) {
-    if (!gpu_takes_constant(c, list[k]) || !lw_pass_fuel(q->env)) continue;
+    if (!gpu_takes_constant(c, list[k]) || edge_forbidden(q, c, list[k]) ||
+        !lw_pass_fuel(q->env))
+      continue;
     lw_fusion_kind kind = o->kind(o->state, c, list[k]);
     lw_inst *f = gpu_fuse(&q->g, c, list[k], kind);
+    o->took(o->state, f, c, list[k]);
     if (f != list[k]) o->removed(o->state, list[k]);
-    o->changed(o->state, f);
     q->changed = true;
   }
 }
@@ -469,8 +548,9 @@ static void fill(gpu_queue *q) {
   for (int32_t k = 0; k < n; k++) {
     lw_inst *i = order[k];
     if (gpu_is_fusible(i)) (void)exec_of(q, i);
-    if (i->opcode == LW_OP_PARAMETER || i->n_uses == 0 || !xla_is_fusible(i) ||
-        i->opcode == LW_OP_TUPLE || i->opcode == LW_OP_GET_TUPLE_ELEMENT)
+    if (i->opcode == LW_OP_PARAMETER || i->n_uses == 0 ||
+        !lw_gpu_inst_is_fusible(i) || i->opcode == LW_OP_TUPLE ||
+        i->opcode == LW_OP_GET_TUPLE_ELEMENT)
       continue;
     want_update(q, node_of(q, i));
   }
@@ -480,6 +560,7 @@ static void fill(gpu_queue *q) {
 bool gpu_queue_run(lw_comp *c, lw_pass_env *env, const gpu_oracle *oracle) {
   gpu_queue q = {.env = env, .oracle = oracle};
   gpu_graph_init(&q.g, c, env->scratch);
+  q.g.trace = env->trace;
   fill(&q);
   while (dequeue(&q)) fuse_round(&q);
   fuse_constants(&q);

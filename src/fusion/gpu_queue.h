@@ -19,7 +19,9 @@ typedef struct {
                          const lw_inst *consumer);
   lw_fusion_kind (*kind)(void *state, const lw_inst *producer,
                          const lw_inst *consumer);
-  void (*changed)(void *state, const lw_inst *i);
+  /* The fusion, which the consumer was or became, holds the producer now. */
+  void (*took)(void *state, const lw_inst *fusion, const lw_inst *producer,
+               const lw_inst *consumer);
   void (*removed)(void *state, const lw_inst *i);
 } gpu_oracle;
 

@@ -2,7 +2,6 @@
 #include "fusion/gpu_rules.h"
 
 #include "fusion/gpu_fuse.h"
-#include "fusion/xla_rules.h"
 
 static gpu_refusal no(lw_reason r, const char *text) {
   return (gpu_refusal){r, text};
@@ -10,37 +9,12 @@ static gpu_refusal no(lw_reason r, const char *text) {
 static const gpu_refusal yes = {LW_REASON_FUSIBLE, NULL};
 
 bool gpu_is_fusible_bitcast(const lw_inst *i) {
-  return i->opcode == LW_OP_BITCAST &&
-         lw_prim_table[i->shape->type].bits ==
-             lw_prim_table[lw_inst_operand(i, 0)->shape->type].bits;
+  return lw_gpu_is_fusible_bitcast(i);
 }
 
+/* Triton's fusions are taken by another road in XLA. */
 bool gpu_is_fusible(const lw_inst *i) {
-  if (!xla_is_fusible(i)) return false;
-  if (lw_inst_is_elementwise(i) || gpu_is_fusible_bitcast(i)) return true;
-  switch ((int)i->opcode) {
-    case LW_OP_FUSION:
-      return !gpu_is_custom_fusion(i);
-    case LW_OP_COPY:
-    case LW_OP_IOTA:
-    case LW_OP_CONSTANT:
-    case LW_OP_REDUCE:
-    case LW_OP_BROADCAST:
-    case LW_OP_CONCATENATE:
-    case LW_OP_DYNAMIC_SLICE:
-    case LW_OP_DYNAMIC_UPDATE_SLICE:
-    case LW_OP_GATHER:
-    case LW_OP_PAD:
-    case LW_OP_REDUCE_WINDOW:
-    case LW_OP_RESHAPE:
-    case LW_OP_REVERSE:
-    case LW_OP_SCATTER:
-    case LW_OP_SLICE:
-    case LW_OP_TRANSPOSE:
-      return true;
-    default:
-      return false;
-  }
+  return lw_gpu_priority_fusible(i) && !lw_gpu_is_triton(i);
 }
 
 /* ---- scatter ---- */
@@ -73,22 +47,89 @@ gpu_refusal gpu_scatter_takes(const lw_inst *producer,
 
 /* ---- in place ---- */
 
-static int32_t moving_ops(const lw_inst *i) {
-  if (i->opcode != LW_OP_FUSION) return 1;
+/* The instructions of one, or of its body, that pass the test; the last. */
+static int32_t count_inside(const lw_inst *i, bool (*test)(const lw_inst *),
+                            const lw_inst **last) {
   int32_t n = 0;
-  for (const lw_inst *j = lw_fusion_body(i)->first; j; j = j->next)
-    n += j->opcode != LW_OP_FUSION && j->opcode != LW_OP_BITCAST &&
-         j->opcode != LW_OP_PARAMETER && !lw_inst_is_elementwise(j);
+  const lw_inst *j = i->opcode == LW_OP_FUSION ? lw_fusion_body(i)->first : i;
+  for (; j; j = i->opcode == LW_OP_FUSION ? j->next : NULL)
+    if (test(j)) {
+      *last = j;
+      n++;
+    }
   return n;
+}
+
+static bool moves(const lw_inst *i) {
+  return i->opcode != LW_OP_FUSION && i->opcode != LW_OP_BITCAST &&
+         i->opcode != LW_OP_PARAMETER && !lw_inst_is_elementwise(i);
+}
+
+static bool updates(const lw_inst *i) {
+  return i->opcode == LW_OP_DYNAMIC_UPDATE_SLICE;
+}
+
+static const char *window_text(const lw_inst *op, const lw_inst *consumer,
+                               const lw_inst *update) {
+  bool slice = op->opcode == LW_OP_SLICE;
+  if (!slice && op->opcode != LW_OP_DYNAMIC_SLICE)
+    return "unrecognized inplace update non-elementwise output pair";
+  if (op->shape != lw_inst_operand(update, 1)->shape)
+    return slice ? "Slice op has a different shape than the update shape of "
+                   "the dus op, bailing."
+                 : "Dynamic slice op has a different shape than the update "
+                   "shape of the dus op, bailing.";
+  if (!lw_reads_the_window(op, consumer, update))
+    return slice ? "DUS and slice index mismatch" : "DUS and DS index mismatch";
+  return slice ? "Fusing slice into DUS will also fuse another non-elementwise "
+                 "op with shared operand as DUS."
+               : "Fusing DS into DUS will also fuse another non-elementwise op "
+                 "with shared operand as DUS.";
+}
+
+/* XLA's words for what lw_gate_in_place refused. */
+static const char *in_place_text(const lw_inst *producer,
+                                 const lw_inst *consumer) {
+  const lw_inst *op = NULL, *update = NULL;
+  for (int32_t k = 1; k < consumer->n_operands; k++)
+    if (lw_inst_operand(consumer, k) == lw_inst_operand(consumer, 0) &&
+        consumer->opcode != LW_OP_FUSION)
+      return "The consumer is an in-place operation that has an additional "
+             "operand that has the same value as the in-place buffer";
+  int32_t n = count_inside(producer, moves, &op);
+  if (n > 1)
+    return "Producer fusion has multiple non-elementwise ops, bailing.";
+  if (n == 0)
+    return "Non-elementwise ops in consumer lead to inplace conflict after "
+           "fusion.";
+  n = count_inside(consumer, updates, &update);
+  if (n != 1) return "multiple dus ops, bailing.";
+  return window_text(op, consumer, update);
 }
 
 static gpu_refusal in_place(const lw_inst *producer, const lw_inst *consumer) {
   if (lw_gate_in_place(producer, consumer).yes) return yes;
-  if (moving_ops(producer) > 1)
-    return no(LW_REASON_IN_PLACE_CONFLICT,
-              "Producer fusion has multiple non-elementwise ops, bailing.");
-  return no(LW_REASON_IN_PLACE_CONFLICT,
-            "unrecognized inplace update non-elementwise output pair");
+  return no(LW_REASON_IN_PLACE_CONFLICT, in_place_text(producer, consumer));
+}
+
+/* ---- budgets ---- */
+
+static gpu_refusal budget(lw_gpu_model *m, const lw_inst *producer,
+                          const lw_inst *consumer) {
+  switch (lw_gpu_budget_of(m, consumer, producer, true)) {
+    case LW_GPU_FITS:
+      return yes;
+    case LW_GPU_OVER_SHARED_MEMORY:
+      return no(LW_REASON_KERNEL_TOO_LARGE, lw_gpu_shared_memory_text(m));
+    case LW_GPU_OVER_REDUCTIONS:
+      return no(LW_REASON_KERNEL_TOO_LARGE,
+                "over 8 unnested reductions in fusion");
+    case LW_GPU_OVER_PARAMETERS:
+      break;
+  }
+  return no(LW_REASON_KERNEL_TOO_LARGE,
+            "Number of operands and output buffers is larger than allowed "
+            "budget per fusion");
 }
 
 /* ---- the edge ---- */
@@ -115,17 +156,16 @@ gpu_refusal gpu_can_fuse(lw_gpu_model *m, const lw_inst *producer,
               "not fusing into a single bitcast as consumer");
   gpu_refusal r = gpu_scatter_takes(producer, consumer);
   if (r.text) return r;
-  if (lw_gpu_is_significant_reduce(producer) &&
-      lw_gpu_is_significant_reduce(consumer))
+  if (lw_gpu_holds_significant_reduce(m, producer) &&
+      lw_gpu_holds_significant_reduce(m, consumer))
     return no(LW_REASON_REDUCE_COUNT,
               "both the producer and the consumer contain a reduce");
   if (makes_a_loop(m, producer, consumer, a))
     return no(
         LW_REASON_KERNEL_PHASES,
         "fusion into output of a reduce fusion would create a loop fusion");
-  if (!lw_gpu_fits_budget(m, consumer, producer, true))
-    return no(LW_REASON_KERNEL_TOO_LARGE,
-              "the fusion would not fit the device's budget");
+  r = budget(m, producer, consumer);
+  if (r.text) return r;
   if (lw_gpu_merged_too_large(m, producer, consumer))
     return no(LW_REASON_CODE_DUPLICATION,
               "the fusion would result in an overly large code duplication");

@@ -27,7 +27,7 @@ static bool fuse_sort(gpu_graph *g, lw_inst *sort, lw_pass_env *env) {
 
 static lw_status run_pass(lw_module *m, lw_pass_env *env, bool *changed) {
   int32_t n, n_order;
-  lw_comp **comps = gpu_comps_to_fuse(m, env->scratch, &n);
+  lw_comp **comps = gpu_comps_outside(m, env->scratch, &n);
   for (int32_t k = 0; k < n; k++) {
     lw_inst **order = lw_comp_post_order(comps[k], env->scratch, &n_order);
     gpu_graph g;

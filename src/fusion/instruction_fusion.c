@@ -53,11 +53,15 @@ static bool is_small_fusion(const lw_inst *i) {
   return true;
 }
 
-/* The consumer is the only kernel that reads it; others only name it. */
+/* The consumer is the only kernel that reads it; tuples name it, for which it
+ * stays in memory. */
 static bool is_read_here_only(const lw_inst *p, const lw_inst *consumer) {
-  for (const lw_use *u = p->uses; u; u = u->next)
+  bool named = false;
+  for (const lw_use *u = p->uses; u; u = u->next) {
+    named |= u->user->opcode == LW_OP_TUPLE;
     if (u->user != consumer && u->user->opcode != LW_OP_TUPLE) return false;
-  return !lw_inst_is_root(p);
+  }
+  return named && !lw_inst_is_root(p);
 }
 
 /* Every reader of the operand inside the consumer takes the producer. */

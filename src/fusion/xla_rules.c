@@ -15,9 +15,13 @@
 #include "fusion/xla_rules.h"
 
 #include "fusion/fuse.h"
+#include "target/gpu.h"
 
 enum { MAX_REDUCES = 5, MAX_EMITTED = 15, MAX_CONCAT = 8, DOT_BYTES = 16384 };
 enum { MAX_DEPTH = 20000 }; /* of paths: the stack's bound, not XLA's rule */
+/* Copies of producers that stay, in a module: XLA has no such bound, and runs
+ * out of memory on a chain of cheap ops each of which is a result. */
+enum { MAX_DUPLICATES = 1000000 };
 
 typedef struct {
   bool reused;
@@ -34,6 +38,7 @@ struct xla_rules {
   lw_map fusions; /* fusion -> fusion_info */
   lw_map counts;  /* indexing user -> times emitted */
   lw_map unique;  /* producer -> 1: not to be duplicated */
+  int64_t duplicates;
 };
 
 xla_rules *xla_rules_new(lw_arena *a) {
@@ -59,23 +64,8 @@ void xla_rules_free(xla_rules *x) {
 /* ---- facts about single instructions ---- */
 
 bool xla_is_fusible(const lw_inst *i) {
-  switch ((int)i->opcode) {
-    case LW_OP_DOMAIN:
-    case LW_OP_PARAMETER:
-    case LW_OP_WHILE:
-    case LW_OP_CONDITIONAL:
-    case LW_OP_CALL:
-      return false;
-    case LW_OP_FUSION:
-    case LW_OP_MAP:
-    case LW_OP_REDUCE:
-    case LW_OP_REDUCE_WINDOW:
-      return true;
-    case LW_OP_RNG: /* its values need the run's seed: a step of its own */
-      return false;
-    default:
-      return !lw_inst_has_side_effect(i);
-  }
+  /* an rng's values need the run's seed: a step of its own */
+  return i->opcode != LW_OP_RNG && lw_gpu_inst_is_fusible(i);
 }
 
 static bool is_loop_fusible(const lw_inst *i) {
@@ -312,6 +302,7 @@ void xla_rules_taken(xla_rules *x, const lw_inst *fusion,
   lw_map_set_ptr(&f->operands, producer, NULL);
   *lw_map_put(&x->counts, (uintptr_t)clone) = emitted(x, &mine);
   f->n_reduces += producer->opcode == LW_OP_REDUCE;
+  x->duplicates += producer->n_uses > 0;
   note_operands(x, f, producer, clone, &mine, mine.reused);
   lw_vec_free(&mine.users);
 }
@@ -406,6 +397,8 @@ static lw_reason refusal(const xla_rules *x, const lw_inst *producer,
     return LW_REASON_LONE_CONSTANT;
   if (producer->opcode == LW_OP_FUSION) return LW_REASON_PRODUCER_IS_FUSION;
   if (duplicates_code(x, producer, consumer)) return LW_REASON_CODE_DUPLICATION;
+  if (x->duplicates >= MAX_DUPLICATES && lw_inst_user_count(producer) > 1)
+    return LW_REASON_CODE_DUPLICATION;
   if (!takes_operand(consumer, slot)) return LW_REASON_CONSUMER_KIND;
   return LW_REASON_FUSIBLE;
 }

@@ -4,13 +4,11 @@
 
 #include "hlo/hlo.h"
 
-const char *lw_unique_name_(lw_module *m, lw_map *taken, const char *want);
-
 lw_comp *lw_comp_new(lw_module *m, const char *name) {
   lw_comp *c = LW_NEW(m->arena, lw_comp);
   c->module = m;
   c->id = m->n_comp_ids++;
-  c->name = lw_unique_name_(m, &m->comp_names, name);
+  c->name = lw_name_unique(m->ctx, &m->comp_names, name);
   if (m->last_comp)
     m->last_comp->next = c;
   else
@@ -143,4 +141,15 @@ lw_opcode lw_comp_binary_op(const lw_comp *c) {
   bool same = a->shape->no_layout == b->shape->no_layout &&
               a->shape->no_layout == r->shape->no_layout;
   return same && lw_shape_is_scalar(r->shape) ? r->opcode : LW_OPCODE_COUNT;
+}
+
+void lw_module_adopt_callees(lw_module *to, const lw_inst *i, lw_map *comps) {
+  for (int32_t k = 0; k < lw_inst_called_count(i); k++) {
+    lw_comp *c = lw_inst_called(i, k);
+    if (lw_map_ptr(comps, c)) continue;
+    for (const lw_inst *e = c->first; e; e = e->next)
+      lw_module_adopt_callees(to, e, comps);
+    lw_comp *copy = lw_comp_clone(to, c, c->name, comps, NULL);
+    lw_map_set_ptr(comps, c, copy);
+  }
 }

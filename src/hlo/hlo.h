@@ -83,7 +83,7 @@ struct lw_inst {
   const lw_shape *shape;
   lw_comp *parent; /* NULL once removed */
   lw_inst *prev, *next;
-  int32_t n_operands;
+  int32_t n_operands, cap_operands;
   lw_use *operands;
   lw_use *uses, *last_use;
   int32_t n_uses; /* slots; see lw_inst_user_count for distinct users */
@@ -141,7 +141,7 @@ struct lw_module {
   lw_comp *first_comp, *last_comp;
   lw_comp *entry;
   int32_t n_inst_ids, n_comp_ids; /* ids handed out so far */
-  lw_map names;                   /* interned name -> used (instructions) */
+  lw_map names;                   /* registry of names.c: instructions */
   lw_map comp_names;
   bool is_scheduled;
   int64_t replica_count, num_partitions; /* 1 when not given */
@@ -180,6 +180,14 @@ lw_comp **lw_module_post_order(const lw_module *m, lw_arena *a, int32_t *n,
                                bool reachable_only);
 /* Takes a computation out of the module (its instructions with it). */
 void lw_module_remove_comp(lw_module *m, lw_comp *c);
+/* A name that registry never gave, as XLA numbers it (names.c): want itself, or
+ * its root with the next free number. Interned. */
+const char *lw_name_unique(lw_context *ctx, lw_map *registry,
+                           const char *want);
+void lw_names_copy(lw_map *to, const lw_map *from);
+/* Uses an instruction name up, as making one of that name would; the name it
+ * would have got. */
+const char *lw_module_take_name(lw_module *m, const char *want);
 
 /* ---- computations ---- */
 /* name is made unique in the module (XLA's rule: a trailing .N is split). */
@@ -191,6 +199,9 @@ lw_inst **lw_comp_post_order(const lw_comp *c, lw_arena *a, int32_t *n);
  * else shared). inst_map: lw_inst* -> lw_inst* when not NULL. */
 lw_comp *lw_comp_clone(lw_module *m, const lw_comp *c, const char *name,
                        lw_map *comp_map, lw_map *inst_map);
+/* What i of another module calls, copied into `to`, callees first, each once:
+ * comps (lw_comp* -> lw_comp*) holds those that were. */
+void lw_module_adopt_callees(lw_module *to, const lw_inst *i, lw_map *comps);
 /* Users of this computation: the first instruction that calls it, or NULL. */
 lw_inst *lw_comp_first_caller(const lw_comp *c);
 

@@ -87,53 +87,23 @@ void lw_inst_move_before(lw_inst *i, lw_inst *pos) {
 
 /* ---- names ---- */
 
-/* XLA's NameUniquer: a trailing ".N" is a number; the first use keeps the name,
- * later ones get the next free number. The map holds, for a taken full name, 1,
- * and for a base name, the last number given + 2. */
-const char *lw_unique_name_(lw_module *m, lw_map *taken, const char *want) {
-  const char *name = lw_context_cstr(m->ctx, want);
-  uint64_t *slot = lw_map_put(taken, (uintptr_t)name);
-  if (!*slot) {
-    *slot = 1;
-    return name;
-  }
-  size_t len = strlen(want), n = len;
-  while (n > 0 && want[n - 1] >= '0' && want[n - 1] <= '9') n--;
-  if (n < len && n > 1 && want[n - 1] == '.') len = n - 1;
-  const char *base = lw_context_str(m->ctx, want, len);
-  uint64_t next = *lw_map_put(taken, (uintptr_t)base);
-  next = next < 2 ? 0 : next - 2;
-  for (;;) {
-    lw_buf b = {0};
-    lw_buf_add(&b, base, len);
-    lw_buf_chr(&b, '.');
-    next++;
-    lw_buf_i64(&b, (int64_t)next);
-    name = lw_context_str(m->ctx, b.data, b.len);
-    lw_buf_free(&b);
-    slot = lw_map_put(taken, (uintptr_t)name);
-    if (!*slot) break;
-  }
-  *slot = 1;
-  *lw_map_put(taken, (uintptr_t)base) = next + 2;
-  return name;
+const char *lw_module_take_name(lw_module *m, const char *want) {
+  return lw_name_unique(m->ctx, &m->names, want);
 }
 
 /* ---- making ---- */
 
-lw_inst *lw_inst_new_named(lw_comp *c, lw_opcode op, const lw_shape *shape,
-                           const char *name, int32_t n_operands,
-                           lw_inst *const *operands) {
+static lw_inst *make(lw_comp *c, lw_opcode op, const lw_shape *shape,
+                     const char *name, int32_t n_operands,
+                     lw_inst *const *operands) {
   lw_module *m = c->module;
   lw_inst *i = LW_NEW(m->arena, lw_inst);
   i->opcode = op;
   i->shape = shape;
   i->name = lw_context_cstr(m->ctx, name);
-  uint64_t *taken = lw_map_put(&m->names, (uintptr_t)i->name);
-  if (!*taken) *taken = 1;
   i->id = m->n_inst_ids++;
   i->unique_id = i->id;
-  i->n_operands = n_operands;
+  i->n_operands = i->cap_operands = n_operands;
   i->operands = LW_NEW_ARRAY(m->arena, lw_use, n_operands);
   for (int32_t k = 0; k < n_operands; k++) {
     i->operands[k].user = i;
@@ -144,12 +114,19 @@ lw_inst *lw_inst_new_named(lw_comp *c, lw_opcode op, const lw_shape *shape,
   return i;
 }
 
+lw_inst *lw_inst_new_named(lw_comp *c, lw_opcode op, const lw_shape *shape,
+                           const char *name, int32_t n_operands,
+                           lw_inst *const *operands) {
+  (void)lw_module_take_name(c->module, name);
+  return make(c, op, shape, name, n_operands, operands);
+}
+
 lw_inst *lw_inst_new(lw_comp *c, lw_opcode op, const lw_shape *shape,
                      const char *name, int32_t n_operands,
                      lw_inst *const *operands) {
   if (!name) name = lw_opcode_name(op);
-  name = lw_unique_name_(c->module, &c->module->names, name);
-  return lw_inst_new_named(c, op, shape, name, n_operands, operands);
+  name = lw_module_take_name(c->module, name);
+  return make(c, op, shape, name, n_operands, operands);
 }
 
 lw_inst *lw_inst_parameter(lw_comp *c, int64_t number, const lw_shape *shape,
@@ -243,18 +220,23 @@ void lw_inst_drop_operand(lw_inst *i, int32_t slot) {
   i->n_operands--;
 }
 
-void lw_inst_append_operand(lw_inst *i, lw_inst *def) {
-  int32_t n = i->n_operands;
-  lw_use *ops = LW_NEW_ARRAY(i->parent->module->arena, lw_use, n + 1);
+static void more_operands(lw_inst *i) {
+  int32_t n = i->n_operands, cap = n + n / 2 + 1;
+  lw_use *ops = LW_NEW_ARRAY(i->parent->module->arena, lw_use, cap);
   for (int32_t k = 0; k < n; k++) {
     ops[k] = i->operands[k];
     use_moved(&ops[k]);
   }
-  ops[n].user = i;
-  ops[n].slot = n;
   i->operands = ops;
+  i->cap_operands = cap;
+}
+
+void lw_inst_append_operand(lw_inst *i, lw_inst *def) {
+  int32_t n = i->n_operands;
+  if (n == i->cap_operands) more_operands(i);
+  i->operands[n] = (lw_use){.user = i, .slot = n};
   i->n_operands = n + 1;
-  use_link(&ops[n], def);
+  use_link(&i->operands[n], def);
 }
 
 void lw_inst_set_root(lw_comp *c, lw_inst *root) { c->root = root; }
@@ -272,7 +254,7 @@ void lw_inst_add_control_pred(lw_inst *i, lw_inst *pred) {
 
 void lw_inst_rename(lw_inst *i, const char *name) {
   lw_module *m = i->parent->module;
-  if (strcmp(i->name, name)) i->name = lw_unique_name_(m, &m->names, name);
+  if (strcmp(i->name, name)) i->name = lw_module_take_name(m, name);
 }
 
 /* ---- asking ---- */

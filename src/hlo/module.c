@@ -162,6 +162,8 @@ lw_status lw_module_clone(const lw_module *m, lw_module **out) {
     link = &d->next;
   }
   fix_ids(m, &insts);
+  lw_names_copy(&to->names, &m->names); /* also those of what is gone */
+  lw_names_copy(&to->comp_names, &m->comp_names);
   lw_status s = copy_literals(to);
   lw_map_free(&comps);
   lw_map_free(&insts);

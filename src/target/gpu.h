@@ -59,6 +59,14 @@ lw_gpu_model *lw_gpu_model_new(const lw_comp *c, const lw_gpu_device *d);
 void lw_gpu_model_free(lw_gpu_model *m);
 /* The instruction was made or changed (fused into), or is going away. */
 void lw_gpu_model_update(lw_gpu_model *m, const lw_inst *i);
+/* An update: the fusion (the consumer it was made of before) now holds a
+ * copy of all of the producer besides. What is known of both is put together,
+ * where it can be, instead of being found again by a walk. */
+void lw_gpu_model_took(lw_gpu_model *m, const lw_inst *fusion,
+                       const lw_inst *producer, const lw_inst *consumer);
+/* How many instructions inside fusions have been priced so far: the work that
+ * grows with kernels and not with edges. */
+int64_t lw_gpu_model_walked(const lw_gpu_model *m);
 void lw_gpu_model_remove(lw_gpu_model *m, const lw_inst *i);
 
 /* Analysis of producer and consumer as one kernel; producer NULL: the consumer
@@ -82,13 +90,17 @@ static inline double lw_ticks_us(lw_ticks t) { return (double)t / 4000.0; }
 
 /* ---- gpu_fusible: structure ---- */
 bool lw_gpu_is_reduction_fusible(const lw_gpu_model *m, const lw_inst *i);
-bool lw_gpu_is_significant_reduce(
-    const lw_inst *i); /* or a fusion holding one */
+/* Folds 16 elements or more into one; or a fusion that holds such a one. */
+bool lw_gpu_holds_significant_reduce(lw_gpu_model *m, const lw_inst *i);
 bool lw_gpu_loop_fusible(const lw_inst *i, bool as_producer);
 bool lw_gpu_physically_transposing(const lw_inst *i);
 bool lw_gpu_input_fusible_scatter(const lw_inst *i);
+/* A reduction, transpose or scatter that has a kernel of its own. */
+bool lw_gpu_input_fusible(lw_gpu_model *m, const lw_inst *i);
 /* PriorityFusion's own IsFusible; the generic Triton fusions among them. */
 bool lw_gpu_priority_fusible(const lw_inst *i);
+/* A bitcast between types of one width. */
+bool lw_gpu_is_fusible_bitcast(const lw_inst *i);
 bool lw_gpu_is_triton(const lw_inst *i);
 /* HloInstruction::IsFusible: no side effect, no control flow. */
 bool lw_gpu_inst_is_fusible(const lw_inst *i);
@@ -101,6 +113,8 @@ typedef enum {
 /* Which budget the pair breaks. */
 lw_gpu_budget lw_gpu_budget_of(lw_gpu_model *m, const lw_inst *a,
                                const lw_inst *b, bool consumer_producer);
+/* XLA's words for LW_GPU_OVER_SHARED_MEMORY; the model's. */
+const char *lw_gpu_shared_memory_text(lw_gpu_model *m);
 /* Shared memory, unnested reductions, 96 parameters and outputs. */
 bool lw_gpu_fits_budget(lw_gpu_model *m, const lw_inst *a, const lw_inst *b,
                         bool consumer_producer);

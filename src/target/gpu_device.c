@@ -184,12 +184,19 @@ bool lw_gpu_reshape_is_bitcast(const lw_shape *a, const lw_shape *b,
   return a->elements == 0 || (units_stay(a, b) && units_stay(b, a));
 }
 
-/* Same dims in memory order, whatever they are called. */
+/* Same dims in memory order, whatever they are called. XLA asks for the
+ * permutation between them the wrong way round, so that only those count that
+ * are their own inverses: two dims change places, three never go round. */
 static bool transposed_in_place(const lw_shape *a, const lw_shape *b) {
+  int64_t to_a[LW_MAX_RANK];
   if (a->rank != b->rank) return false;
-  for (int32_t k = 0; k < a->rank; k++)
+  for (int32_t k = 0; k < a->rank; k++) {
     if (a->dims[lw_gpu_minor(a, k)] != b->dims[lw_gpu_minor(b, k)])
       return false;
+    to_a[lw_gpu_minor(b, k)] = lw_gpu_minor(a, k);
+  }
+  for (int32_t k = 0; k < a->rank; k++)
+    if (to_a[lw_gpu_minor(a, k)] != lw_gpu_minor(b, k)) return false;
   return true;
 }
 

@@ -33,49 +33,35 @@ bool lw_gpu_is_reduction_fusible(const lw_gpu_model *m, const lw_inst *i) {
   return lw_gpu_is_unnested_reduction(&m->d, i);
 }
 
-/* Folds 16 elements or more into one: small ones run as loops anyway. */
-static bool is_significant(const lw_inst *i, void *unused) {
-  (void)unused;
-  if (i->opcode != LW_OP_REDUCE || !lw_shape_is_array(i->shape)) return false;
-  int64_t out = i->shape->elements;
-  return out > 0 && lw_inst_operand(i, 0)->shape->elements / out >= 16;
-}
+/* ---- ops ---- */
 
-bool lw_gpu_is_significant_reduce(const lw_inst *i) {
-  gpu_adaptor a = lw_gpu_adaptor(NULL, i);
-  return lw_gpu_any(&a, is_significant, NULL);
+/* Which ops that are not elementwise a loop computes as part of a larger one,
+ * and which priority fusion takes. */
+enum { LOOP = 1, PRIORITY = 2, BOTH = LOOP | PRIORITY };
+static const uint8_t takes[LW_OPCODE_COUNT] = {
+    [LW_OP_BROADCAST] = BOTH,     [LW_OP_CONCATENATE] = BOTH,
+    [LW_OP_DYNAMIC_SLICE] = BOTH, [LW_OP_DYNAMIC_UPDATE_SLICE] = BOTH,
+    [LW_OP_GATHER] = BOTH,        [LW_OP_IOTA] = PRIORITY,
+    [LW_OP_PAD] = BOTH,           [LW_OP_REDUCE] = PRIORITY,
+    [LW_OP_REDUCE_WINDOW] = BOTH, [LW_OP_RESHAPE] = BOTH,
+    [LW_OP_REVERSE] = BOTH,       [LW_OP_SCATTER] = PRIORITY,
+    [LW_OP_SLICE] = BOTH,         [LW_OP_TRANSPOSE] = BOTH,
+};
+
+bool lw_gpu_is_fusible_bitcast(const lw_inst *i) {
+  return i->opcode == LW_OP_BITCAST &&
+         lw_prim_table[i->shape->type].bits ==
+             lw_prim_table[lw_inst_operand(i, 0)->shape->type].bits;
 }
 
 /* ---- loops ---- */
 
-static bool keeps_width(const lw_inst *bitcast) {
-  return lw_prim_table[bitcast->shape->type].bits ==
-         lw_prim_table[lw_inst_operand(bitcast, 0)->shape->type].bits;
-}
-
 static bool universally_loop_fusible(const lw_inst *i) {
   if (i->opcode == LW_OP_COPY) return true; /* never a tiled transpose */
   if (lw_inst_is_elementwise(i) && i->n_operands > 0) return true;
-  switch ((int)i->opcode) {
-    case LW_OP_FUSION:
-      return lw_inst_i64(i, LW_ATTR_KIND, LW_FUSION_LOOP) == LW_FUSION_LOOP;
-    case LW_OP_BITCAST:
-      return keeps_width(i);
-    case LW_OP_BROADCAST:
-    case LW_OP_CONCATENATE:
-    case LW_OP_DYNAMIC_SLICE:
-    case LW_OP_DYNAMIC_UPDATE_SLICE:
-    case LW_OP_GATHER:
-    case LW_OP_PAD:
-    case LW_OP_REDUCE_WINDOW:
-    case LW_OP_RESHAPE:
-    case LW_OP_REVERSE:
-    case LW_OP_SLICE:
-    case LW_OP_TRANSPOSE:
-      return true;
-    default:
-      return false;
-  }
+  if (i->opcode == LW_OP_FUSION)
+    return lw_inst_i64(i, LW_ATTR_KIND, LW_FUSION_LOOP) == LW_FUSION_LOOP;
+  return takes[i->opcode] & LOOP || lw_gpu_is_fusible_bitcast(i);
 }
 
 bool lw_gpu_loop_fusible(const lw_inst *i, bool as_producer) {
@@ -105,31 +91,11 @@ bool lw_gpu_input_fusible_scatter(const lw_inst *i) {
 
 static bool priority_fusible(const lw_inst *i) {
   if (!lw_gpu_inst_is_fusible(i)) return false;
-  if (lw_inst_is_elementwise(i)) return true;
-  switch ((int)i->opcode) {
-    case LW_OP_BITCAST:
-      return keeps_width(i);
-    case LW_OP_FUSION:
-      return lw_inst_i64(i, LW_ATTR_KIND, LW_FUSION_LOOP) != LW_FUSION_CUSTOM ||
-             lw_gpu_is_triton(i);
-    case LW_OP_IOTA:
-    case LW_OP_REDUCE:
-    case LW_OP_BROADCAST:
-    case LW_OP_CONCATENATE:
-    case LW_OP_DYNAMIC_SLICE:
-    case LW_OP_DYNAMIC_UPDATE_SLICE:
-    case LW_OP_GATHER:
-    case LW_OP_PAD:
-    case LW_OP_REDUCE_WINDOW:
-    case LW_OP_RESHAPE:
-    case LW_OP_REVERSE:
-    case LW_OP_SCATTER:
-    case LW_OP_SLICE:
-    case LW_OP_TRANSPOSE:
-      return true;
-    default:
-      return false;
-  }
+  if (i->opcode == LW_OP_FUSION)
+    return lw_inst_i64(i, LW_ATTR_KIND, LW_FUSION_LOOP) != LW_FUSION_CUSTOM ||
+           lw_gpu_is_triton(i) || lw_inst_is_elementwise(i);
+  return lw_inst_is_elementwise(i) || takes[i->opcode] & PRIORITY ||
+         lw_gpu_is_fusible_bitcast(i);
 }
 
 bool lw_gpu_is_triton(const lw_inst *i) {
@@ -189,14 +155,19 @@ static int64_t count_reductions(lw_gpu_model *m, const lw_inst *i) {
 
 static int64_t shared_of(lw_gpu_model *m, const lw_inst *i) {
   gpu_state *s = lw_gpu_state(m, i);
-  if (!s->has_shared) s->shared = count_shared(m, i);
+  if (!s->has_shared)
+    s->shared = lw_gpu_traits(m, i) & (GPU_OWN_REDUCTION | GPU_TILED_TRANSPOSE)
+                    ? count_shared(m, i)
+                    : 0;
   s->has_shared = true;
   return s->shared;
 }
 
 static int64_t reductions_of(lw_gpu_model *m, const lw_inst *i) {
   gpu_state *s = lw_gpu_state(m, i);
-  if (!s->has_reductions) s->reductions = count_reductions(m, i);
+  if (!s->has_reductions)
+    s->reductions =
+        lw_gpu_traits(m, i) & GPU_OWN_REDUCTION ? count_reductions(m, i) : 0;
   s->has_reductions = true;
   return s->reductions;
 }
@@ -242,6 +213,14 @@ lw_gpu_budget lw_gpu_budget_of(lw_gpu_model *m, const lw_inst *a,
                                                      : LW_GPU_OVER_PARAMETERS;
 }
 
+const char *lw_gpu_shared_memory_text(lw_gpu_model *m) {
+  if (!m->shared_memory_text)
+    m->shared_memory_text = lw_arena_printf(
+        m->arena, "shared memory usage would be over the budget of %lldB",
+        (long long)m->d.shared_memory_per_block);
+  return m->shared_memory_text;
+}
+
 bool lw_gpu_fits_budget(lw_gpu_model *m, const lw_inst *a, const lw_inst *b,
                         bool consumer_producer) {
   return lw_gpu_budget_of(m, a, b, consumer_producer) == LW_GPU_FITS;
@@ -278,6 +257,12 @@ static bool transpose_fusible(lw_gpu_model *m, const lw_inst *i) {
   if (i->opcode == LW_OP_BITCAST || is_custom_fusion(i)) return false;
   if (lw_gpu_is_fusion(i)) return any_hero(m, i, is_transpose_root);
   return lw_gpu_is_tiled_transpose(i);
+}
+
+bool lw_gpu_input_fusible(lw_gpu_model *m, const lw_inst *i) {
+  return lw_gpu_inst_is_fusible(i) &&
+         (lw_gpu_is_reduction_fusible(m, i) ||
+          lw_gpu_input_fusible_scatter(i) || transpose_fusible(m, i));
 }
 
 bool lw_gpu_mof_root_able(lw_gpu_model *m, const lw_inst *i) {

@@ -269,14 +269,32 @@ static const lw_inst *find_hero(lw_gpu_model *m, const gpu_adaptor *a,
   return reaches_roots(m, a, hero, arena) ? hero : NULL;
 }
 
+/* The climb inside one fusion's body, up to a parameter. Bodies grow at their
+ * parameters, so that it goes on where it ended the last time. */
+static const lw_inst *climb(lw_gpu_model *m, const lw_inst *from) {
+  gpu_state *s = lw_gpu_state(m, from);
+  const lw_inst *i = s->climb ? s->climb : from;
+  while (i->parent != m->comp && lw_gpu_is_intermediate(i, 1) &&
+         lw_inst_operand(i, 0)->opcode != LW_OP_PARAMETER)
+    i = lw_inst_operand(i, 0);
+  return s->climb = i;
+}
+
 const lw_inst *lw_gpu_hero(lw_gpu_model *m, const gpu_adaptor *a,
                            const lw_inst *root, lw_arena *arena) {
   const lw_inst *i = root;
-  while (lw_gpu_is_intermediate(i, 1) &&
-         lw_gpu_contains(a, operand_of(a, i, 0)))
-    i = operand_of(a, i, 0);
-  const lw_inst *hero = find_hero(m, a, i, lw_gpu_is_tiled_transpose, arena);
-  if (!hero) hero = find_hero(m, a, i, is_concatenate, arena);
+  for (;;) {
+    i = climb(m, i);
+    if (!lw_gpu_is_intermediate(i, 1)) break;
+    const lw_inst *o = operand_of(a, i, 0);
+    if (!lw_gpu_contains(a, o)) break;
+    i = o;
+  }
+  const lw_inst *hero = NULL;
+  if (lw_gpu_holds(m, a, GPU_TILED_TRANSPOSE))
+    hero = find_hero(m, a, i, lw_gpu_is_tiled_transpose, arena);
+  if (!hero && lw_gpu_holds(m, a, GPU_CONCATENATES))
+    hero = find_hero(m, a, i, is_concatenate, arena);
   if (hero) return hero;
   return i->opcode == LW_OP_REDUCE ? i : root;
 }

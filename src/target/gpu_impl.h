@@ -34,7 +34,9 @@ typedef struct {
 typedef struct {
   gpu_cost cost;
   uint32_t version; /* grows with each update */
-  bool has_runtime, has_shared, has_reductions;
+  bool has_runtime, has_shared, has_reductions, has_traits;
+  uint32_t traits;      /* of gpu_trait */
+  const lw_inst *climb; /* gpu_hero.c: how far the climb came, in its body */
   gpu_runtime runtime;
   int64_t shared, reductions;
 } gpu_state;
@@ -45,6 +47,8 @@ typedef struct {
   lw_ticks exec;
 } gpu_pair;
 
+typedef LW_VEC(const lw_inst *) gpu_inst_list;
+
 struct lw_gpu_model {
   const lw_comp *comp;
   lw_gpu_device d;
@@ -52,10 +56,30 @@ struct lw_gpu_model {
   LW_VEC(gpu_state *) states; /* by instruction id */
   LW_VEC(uint32_t) stamps;    /* by instruction id; visited when == stamp */
   uint32_t stamp;
-  lw_map pair_of; /* producer id << 32 | consumer id -> index + 1 */
+  gpu_inst_list order, stack; /* gpu_utilization.c: of one body */
+  int32_t pricing; /* bodies in hand: one, and what is nested in it */
+  int64_t walked;  /* instructions that bodies were priced anew for */
+  lw_map pair_of;  /* producer id << 32 | consumer id -> index + 1 */
   LW_VEC(gpu_pair) pairs;
   int32_t cycles[LW_OPCODE_COUNT][LW_PRIM_COUNT];
+  const char *shared_memory_text; /* NULL: nobody asked yet */
 };
+
+/* ---- traits (gpu_traits.c): of an op, or the union over a fusion's ---- */
+typedef enum {
+  GPU_DISLIKES_UNROLLING = 1,
+  GPU_SIGNIFICANT_REDUCE = 2,
+  GPU_MINOR_TRANSPOSE = 4, /* lw_gpu_transposes_minor */
+  GPU_TILED_TRANSPOSE = 8,
+  GPU_CONCATENATES = 16,
+  GPU_REDUCES = 32,
+  GPU_PADS = 64,
+  GPU_TRANSPOSES = 128,
+  GPU_OWN_REDUCTION = 256, /* lw_gpu_is_unnested_reduction */
+  GPU_MOVES = 512          /* is not elementwise */
+} gpu_trait;
+
+uint32_t lw_gpu_traits(lw_gpu_model *m, const lw_inst *i);
 
 gpu_state *lw_gpu_state(lw_gpu_model *m, const lw_inst *i);
 /* The instruction's own cost, its fused instructions' too. */
@@ -162,6 +186,10 @@ const lw_inst **lw_gpu_roots_of(const lw_inst *i, lw_arena *arena, int32_t *n);
  * does. */
 bool lw_gpu_any(const gpu_adaptor *a, bool (*f)(const lw_inst *, void *),
                 void *data);
+/* Any of the traits, on either side. */
+bool lw_gpu_holds(lw_gpu_model *m, const gpu_adaptor *a, uint32_t traits);
+/* lw_inst_is_elementwise, without walking fusions. */
+bool lw_gpu_is_elementwise(lw_gpu_model *m, const lw_inst *i);
 void lw_gpu_visit_begin(lw_gpu_model *m);
 bool lw_gpu_visit(lw_gpu_model *m, const lw_inst *i); /* true the first time */
 

@@ -27,39 +27,6 @@ static int64_t gcd(int64_t a, int64_t b) {
 
 /* ---- unrolling ---- */
 
-/* Ops whose loops one thread runs whole: unrolling would cost parallelism, or
- * registers. */
-static bool dislikes_unrolling(const lw_inst *i, void *unused) {
-  (void)unused;
-  switch ((int)i->opcode) {
-    case LW_OP_REDUCE_WINDOW: {
-      const lw_window *w = lw_inst_window(i);
-      int64_t size = 1;
-      for (int32_t k = 0; w && k < w->rank; k++) size *= w->dims[k].size;
-      return size > 8;
-    }
-    case LW_OP_SORT:
-    case LW_OP_DOT:
-      return true;
-    case LW_OP_CONCATENATE:
-      return i->n_operands > 10;
-    case LW_OP_REDUCE:
-      return lw_shape_is_tuple(i->shape) && i->shape->n_elems > 1;
-    default:
-      return false;
-  }
-}
-
-static bool is_reduce(const lw_inst *i, void *unused) {
-  (void)unused;
-  return i->opcode == LW_OP_REDUCE;
-}
-
-static bool is_pad(const lw_inst *i, void *unused) {
-  (void)unused;
-  return i->opcode == LW_OP_PAD;
-}
-
 static bool short_minor_transpose(const lw_inst *i, void *factor) {
   if (i->opcode != LW_OP_TRANSPOSE) return false;
   int64_t unroll = *(int64_t *)factor;
@@ -89,12 +56,14 @@ static int64_t max_unroll(lw_gpu_model *m, const gpu_analysis *x) {
                  x->emitter == LW_GPU_CONCATENATE;
   if (!m->d.is_blackwell || !streams || x->n_roots > 1 ||
       x->smallest_out_bits >= m->d.vector_bits / UNROLL ||
-      lw_gpu_any(&x->a, is_reduce, NULL))
+      lw_gpu_holds(m, &x->a, GPU_REDUCES))
     return UNROLL;
   int64_t most = min64(MAX_UNROLL, m->d.vector_bits / widest_bits(x)), f = 1;
   while (2 * f <= most) f *= 2;
-  if (lw_gpu_any(&x->a, is_pad, NULL)) f = min64(f, 8);
-  while (f > UNROLL && lw_gpu_any(&x->a, short_minor_transpose, &f)) f /= 2;
+  if (lw_gpu_holds(m, &x->a, GPU_PADS)) f = min64(f, 8);
+  while (f > UNROLL && lw_gpu_holds(m, &x->a, GPU_TRANSPOSES) &&
+         lw_gpu_any(&x->a, short_minor_transpose, &f))
+    f /= 2;
   return max64(f, 8);
 }
 
@@ -102,7 +71,7 @@ static int64_t unroll_of(lw_gpu_model *m, const gpu_analysis *x,
                          const lw_shape *s) {
   int64_t n = s->elements, f = 1;
   if (n >= m->d.threads_per_core_limit * m->d.core_count &&
-      !lw_gpu_any(&x->a, dislikes_unrolling, NULL))
+      !lw_gpu_holds(m, &x->a, GPU_DISLIKES_UNROLLING))
     f = gcd(n, max_unroll(m, x));
   /* One thread writes whole bytes. */
   return max64(f, lw_gpu_ceil_div(8, x->smallest_out_bits));

@@ -111,7 +111,8 @@ static bool scatters_reads(const lw_inst *i) {
          !comes_from_broadcast(lw_inst_operand(i, 0));
 }
 
-static bool holds_bad_transpose(const lw_inst *i) {
+static bool holds_bad_transpose(lw_gpu_model *m, const lw_inst *i) {
+  if (!(lw_gpu_traits(m, i) & GPU_MINOR_TRANSPOSE)) return false;
   if (!lw_gpu_is_fusion(i)) return scatters_reads(i);
   for (const lw_inst *f = lw_gpu_body(i)->first; f; f = f->next)
     if (scatters_reads(f)) return true;
@@ -122,7 +123,7 @@ static bool holds_bad_transpose(const lw_inst *i) {
 static bool coalesces(lw_gpu_model *m, const gpu_analysis *x) {
   if (x->emitter != LW_GPU_TRANSPOSE)
     for (int32_t k = 0; k < x->a.n; k++)
-      if (holds_bad_transpose(x->a.inst[k])) return false;
+      if (holds_bad_transpose(m, x->a.inst[k])) return false;
   return !(x->emitter == LW_GPU_REDUCTION && x->a.n == 2 &&
            lw_gpu_is_reduction_fusible(m, x->a.inst[0]) &&
            lw_gpu_is_reduction_fusible(m, x->a.inst[1]));
@@ -229,7 +230,7 @@ static const lw_inst *param(const lw_inst *fusion, int32_t k) {
 /* Does the producer read the operand at the index it writes? */
 static bool reads_in_place(lw_gpu_model *m, const lw_inst *producer,
                            int32_t k) {
-  if (lw_inst_is_elementwise(producer)) return true;
+  if (lw_gpu_is_elementwise(m, producer)) return true;
   if (!lw_gpu_is_fusion(producer)) return false;
   lw_gpu_cost(m, producer);
   return lw_gpu_common_utilization(m, param(producer, k),
@@ -368,6 +369,8 @@ void lw_gpu_model_free(lw_gpu_model *m) {
   lw_arena_free(m->arena);
   lw_vec_free(&m->states);
   lw_vec_free(&m->stamps);
+  lw_vec_free(&m->order);
+  lw_vec_free(&m->stack);
   lw_map_free(&m->pair_of);
   lw_vec_free(&m->pairs);
   free(m);
@@ -377,6 +380,28 @@ void lw_gpu_model_update(lw_gpu_model *m, const lw_inst *i) {
   gpu_state *s = lw_gpu_state(m, i);
   s->version++;
   s->cost.ok = s->has_runtime = s->has_shared = s->has_reductions = false;
+  s->has_traits = false;
+}
+
+/* A producer whose body only hands a parameter on adds nothing. */
+static bool adds_all(const lw_inst *producer) {
+  return !lw_gpu_is_fusion(producer) ||
+         lw_gpu_body(producer)->root->opcode != LW_OP_PARAMETER;
+}
+
+void lw_gpu_model_took(lw_gpu_model *m, const lw_inst *fusion,
+                       const lw_inst *producer, const lw_inst *consumer) {
+  const gpu_state p = *lw_gpu_state(m, producer);
+  const gpu_state c = *lw_gpu_state(m, consumer); /* as it was */
+  lw_gpu_model_update(m, fusion);
+  if (!adds_all(producer)) return;
+  gpu_state *f = lw_gpu_state(m, fusion);
+  f->has_traits = p.has_traits && c.has_traits;
+  f->traits = p.traits | c.traits;
+  f->has_shared = p.has_shared && c.has_shared;
+  f->shared = p.shared + c.shared;
+  f->has_reductions = p.has_reductions && c.has_reductions;
+  f->reductions = p.reductions + c.reductions;
 }
 
 void lw_gpu_model_remove(lw_gpu_model *m, const lw_inst *i) {

@@ -166,11 +166,50 @@ static void fusion_operands(lw_gpu_model *m, const lw_inst *fusion,
   }
 }
 
-static void begin_body(lw_gpu_model *m, lw_inst *const *order, int32_t n) {
-  for (int32_t k = 0; k < n; k++) {
-    gpu_cost *c = &lw_gpu_state(m, order[k])->cost;
-    c->ok = false;
-    lw_gpu_cost(m, order[k]);
+static uint32_t *stamp_of(lw_gpu_model *m, const lw_inst *i) {
+  while (m->stamps.len <= (size_t)i->id) lw_vec_push(&m->stamps, 0);
+  return &m->stamps.data[i->id];
+}
+
+/* Depth first from one instruction, operands before what reads them. Stamps:
+ * stamp - 1 while it waits for its operands, stamp when it is listed. */
+static void list_from(lw_gpu_model *m, const lw_inst *start) {
+  lw_vec_push(&m->stack, start);
+  while (m->stack.len) {
+    const lw_inst *i = m->stack.data[m->stack.len - 1];
+    uint32_t *s = stamp_of(m, i);
+    if (*s >= m->stamp - 1) {
+      if (*s == m->stamp - 1) lw_vec_push(&m->order, i);
+      *s = m->stamp;
+      (void)lw_vec_pop(&m->stack);
+      continue;
+    }
+    *s = m->stamp - 1;
+    for (int32_t k = i->n_operands - 1; k >= 0; k--) {
+      const lw_inst *o = lw_inst_operand(i, k);
+      if (o->parent == i->parent && *stamp_of(m, o) < m->stamp - 1)
+        lw_vec_push(&m->stack, o);
+    }
+  }
+}
+
+/* The body's post order (as lw_comp_post_order has it; bodies hold no control
+ * edges), in m->order: asked for after each fusion, without allocating. */
+static void list_body(lw_gpu_model *m, const lw_comp *body) {
+  m->order.len = 0;
+  m->stamp += 2;
+  for (const lw_inst *i = body->first; i; i = i->next)
+    if (i->n_uses == 0) list_from(m, i);
+}
+
+/* Shapes of a body's instructions never change, so that their own costs stay;
+ * but see forget_overwritten. */
+static void begin_body(lw_gpu_model *m) {
+  m->walked += (int64_t)m->order.len;
+  for (size_t k = 0; k < m->order.len; k++) {
+    gpu_cost *c = &lw_gpu_state(m, m->order.data[k])->cost;
+    if (m->order.data[k]->opcode == LW_OP_DYNAMIC_UPDATE_SLICE) c->ok = false;
+    lw_gpu_cost(m, m->order.data[k]);
     c->utilization = c->ir_size = 0;
     c->n_ew_roots = 0;
     c->root_util = 0;
@@ -179,20 +218,21 @@ static void begin_body(lw_gpu_model *m, lw_inst *const *order, int32_t n) {
 }
 
 void lw_gpu_cost_fusion(lw_gpu_model *m, const lw_inst *i, gpu_cost *c) {
-  lw_arena *a = lw_arena_new();
   const lw_comp *body = lw_gpu_body(i);
-  int32_t n;
-  lw_inst **order = lw_comp_post_order(body, a, &n);
-  begin_body(m, order, n);
+  const gpu_inst_list outer = m->order;
+  if (m->pricing++) m->order = (gpu_inst_list){0};
+  list_body(m, body);
+  begin_body(m);
   forget_overwritten(m, body->root);
   gpu_cost *root = cost_of(m, body->root);
   root->root_util = 1;
   root->root_ir = 1;
   add_root(m, root, body->root);
   c->flops = c->ir_size = 0;
-  for (int32_t k = n - 1; k >= 0; k--) {
-    spread(m, order[k]);
-    const gpu_cost *f = cost_of(m, order[k]);
+  for (size_t k = m->order.len; k-- > 0;) {
+    const lw_inst *inner = m->order.data[k];
+    spread(m, inner);
+    const gpu_cost *f = cost_of(m, inner);
     c->flops += f->utilization * f->flops;
     c->ir_size += f->ir_size;
   }
@@ -200,8 +240,13 @@ void lw_gpu_cost_fusion(lw_gpu_model *m, const lw_inst *i, gpu_cost *c) {
                      ? written_tuple(body->root, i->shape)
                      : (float)written_by(body->root, i->shape);
   fusion_operands(m, i, c);
-  lw_arena_free(a);
+  if (--m->pricing) {
+    lw_vec_free(&m->order);
+    m->order = outer;
+  }
 }
+
+int64_t lw_gpu_model_walked(const lw_gpu_model *m) { return m->walked; }
 
 float lw_gpu_common_utilization(lw_gpu_model *m, const lw_inst *a,
                                 const lw_inst *b) {

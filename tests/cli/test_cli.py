@@ -341,7 +341,22 @@ exits(1, "run", attn, "--force-edge=div.11,dot_general.3", says="lawson help ker
 exits(2, "opt", soft, "--force-edge=exx,sum", says="no gate was asked")
 exits(2, "opt", soft, "--forbid-edge=sum", says="PRODUCER,CONSUMER")
 exits(2, "opt", soft, "--forbid-edge=low,ex", "--force-edge=low,ex", says="both forced and forbidden")
-exits(1, "opt", soft, "--fusion=xla", "--target=h100", "--forbid-edge=low,ex", says="do not reach")
+plain = os.path.join(HERE, "..", "data", "gpu", "attn_f32_64x64", "gpu_plain", "fusion_in.pb")
+for module, options in ((plain, ("--only-fusion",)), (attn, ())):
+    options = ("--fusion=xla", "--target=h100", *options)
+    j = explain(module, *options)
+    expect("a GPU's scores are the wall", [w["bytes"] for w in j["walls"]] == [16384] and
+           [v["bytes"] for v in j["left_in_memory"] if v["class"] == "wall"] == [16384])
+    fused = [e for e in j["edges"] if e["verdict"] == "fused"]
+    expect("a GPU's table: queue order, times, flips", [e["order"] for e in fused] == sorted(e["order"] for e in fused) and
+           all(e["unfused_us"] >= e["fused_us"] > 0 for e in fused) and
+           all("--forbid-edge=" in e["flip"] for e in fused))
+    expect("names from before fusing", not any("fusion" in e["value"] + e["reader"] for e in j["edges"]))
+    flip = fused[0]["flip"].split("--forbid-edge=")[1]
+    turned = edge(explain(module, *options, "--forbid-edge=" + flip), fused[0]["value"], fused[0]["reader"])
+    expect("a GPU's decision turns", turned["verdict"] == "refused" and turned["reason"] == "forbidden")
+    stays = next(e for e in j["edges"] if e["reason"] == "producer-kind")
+    exits(1, "opt", module, *options, "--force-edge=" + stays["producer"] + "," + stays["consumer"], says="producer-kind")
 exits(4, "run", soft, "--target=h100", says="makes no code")
 saved = path("soft.npz")
 exits(0, "run", soft, "--save", saved)

@@ -202,6 +202,37 @@ static void test_donated_runs_again(void **state) {
   lw_context_free(ctx);
 }
 
+/* One kernel of 5,000 instructions in a row: no walk runs out of stack. */
+static void test_long_chain(void **state) {
+  (void)state;
+  enum { N = 5000 };
+  lw_buf b = {0};
+  lw_buf_str(&b, "HloModule chain\nENTRY e {\n  x0 = s32[8] parameter(0)\n");
+  for (int k = 1; k <= N; k++)
+    lw_buf_printf(&b, "  %sx%d = s32[8] %s(x%d)\n", k == N ? "ROOT " : "", k,
+                  k % 2 ? "not" : "negate", k - 1);
+  lw_buf_str(&b, "}\n");
+  lw_context *ctx = lw_context_new();
+  lw_module *m = read_text(ctx, lw_buf_cstr(&b));
+  lw_compile_options o = {.fusion = "xla", .passes = "fusion,fusion-wrapper"};
+  lw_compiled *c;
+  check_status(lw_compile(m, &o, &c));
+  lw_arena *a = lw_arena_new();
+  lw_literal *x, *y;
+  check_status(lw_literal_new(a, m->entry->params.data[0]->shape, &x));
+  for (int k = 0; k < 8; k++) lw_literal_set_int(x, k, k);
+  const lw_literal *args[] = {x};
+  check_status(lw_compiled_run(c, args, 1, NULL, a, &y, NULL));
+  /* -~v is v + 1. */
+  for (int k = 0; k < 8; k++)
+    assert_int_equal(lw_literal_get_int(y, k), k + N / 2);
+  lw_compiled_free(c);
+  lw_arena_free(a);
+  lw_module_free(m);
+  lw_context_free(ctx);
+  lw_buf_free(&b);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_folders),
@@ -209,6 +240,7 @@ int main(void) {
       cmocka_unit_test(test_same_bits),
       cmocka_unit_test(test_errors),
       cmocka_unit_test(test_donated_runs_again),
+      cmocka_unit_test(test_long_chain),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Does --fusion=xla decide for a GPU what XLA:GPU decides?
 
-gpu_parity.py LAWSON [CORPUS [NAME...]] [-v] [--target=h100] [--json=FILE]
+gpu_parity.py LAWSON [CORPUS [NAME...]] [-v] [--target=h100] [--json=FILE] [--alone]
 
 For every folder of CORPUS (default: tests/data/gpu of this repository) that
 holds fusion_in.pb, decisions.tsv, priority_out.hlo and fusion_out.hlo, the
@@ -12,6 +12,10 @@ command
 must print XLA's module (after priority fusion, and after the whole pipeline),
 and take its decisions: each priority with its two times, each fusion in order,
 each refusal. Between two fusions the order is free, as it is in XLA.
+
+--alone: the folders are of an XLA in which nothing but these fusion passes ran
+(xla_enable_hlo_passes_only), without its cse and dce. There the order of each
+value's readers, which earlier passes change and no file tells, is known.
 
 Prints a line a folder that differs, with its first differing decision, and
 the totals. Modules are compared by jaxlib's own parser and printer; where Python
@@ -26,6 +30,7 @@ import sys
 import tempfile
 
 PRIORITY = "variadic-op-splitter,sort-iota-fusion,gpu-priority-fusion"
+ALONE = PRIORITY + ",gpu-multi-output-fusion"
 
 
 def anonymous(lines):
@@ -40,6 +45,12 @@ def anonymous(lines):
         current.append(line)
     sections.append(current)
     return sections[0] + [line for section in sorted(sections[1:]) for line in section]
+
+
+def reached(lines):
+    """Without dce, computations that nobody calls any more stay: left out."""
+    end = next((k for k, line in enumerate(lines) if line == "computation {"), len(lines))
+    return lines[:end]
 
 
 def canonical_of(names):
@@ -70,20 +81,21 @@ def canonical_of(names):
     return canonical
 
 
-def same(ours, theirs, names):
+def same(ours, theirs, names, alone):
     canonical = canonical_of(names)
     if not canonical:
         return True
     text = open(theirs).read()
     constants = "{...}" not in text  # XLA left large ones out of its text
-    return canonical(ours, constants) == canonical(text, constants)
+    a, b = canonical(ours, constants), canonical(text, constants)
+    return reached(a) == reached(b) if alone and not names else a == b
 
 
 def rounds(path):
     """Steps: a producer, the readers it was fused into, what they became, and
     the questions asked before."""
     steps, questions = [], []
-    for line in open(path):
+    for line in filter(str.strip, open(path)):
         f = line.rstrip("\n").split("\t")
         if f[0] == "fusion":
             if questions or not steps or steps[-1]["producer"] != f[1]:
@@ -149,14 +161,14 @@ def lawson(tool, folder, target, out, tsv, passes):
     return None if run.returncode == 0 else (run.stderr.strip() or "killed").split("\n")[0]
 
 
-def check(tool, folder, target):
+def check(tool, folder, target, alone):
     row = {"priority": False, "priority_names": False, "out": False, "out_names": False, "identical": 0,
            "total": 0, "worst": 0.0, "first": None}
     truth = rounds(os.path.join(folder, "decisions.tsv"))
     row["total"] = size_of(truth)
     with tempfile.TemporaryDirectory() as scratch:
         out, tsv = os.path.join(scratch, "out.hlo"), os.path.join(scratch, "out.tsv")
-        for step, passes in (("priority", PRIORITY), ("out", None)):
+        for step, passes in (("priority", PRIORITY), ("out", ALONE if alone else None)):
             failed = lawson(tool, folder, target, out, tsv, passes)
             if failed:
                 row["first"] = "lawson: " + failed[:300]
@@ -166,8 +178,8 @@ def check(tool, folder, target):
             truth_file = os.path.join(folder, "priority_out.hlo" if step == "priority" else "fusion_out.hlo")
             text = open(out).read()
             try:
-                row[step] = same(text, truth_file, False)
-                row[step + "_names"] = same(text, truth_file, True)
+                row[step] = same(text, truth_file, False, alone)
+                row[step + "_names"] = same(text, truth_file, True, alone)
             except Exception as error:  # XLA's parser refuses a text
                 row["first"] = row["first"] or "text: " + str(error)[:300]
     return row
@@ -190,7 +202,7 @@ def main():
         print("gpu_parity: this Python has no jaxlib: decisions only")
     rows = {}
     for name, path in folders_of(corpus, args[2:]):
-        r = rows[name] = check(args[0], path, target)
+        r = rows[name] = check(args[0], path, target, "--alone" in flags)
         if not (r["priority"] and r["out"] and r["identical"] == r["total"]) or "-v" in flags:
             marks = " ".join(k for k in ("priority", "out") if not r[k])
             print(f"{name}: decisions {r['identical']}/{r['total']}; differs: {marks or 'nothing'}; {r['first']}",

@@ -58,6 +58,8 @@ def check_sources(root):
     bad = []
     for folder, _, files in os.walk(os.path.join(root, "docs")):
         for name in files:
+            if not name.endswith(".md"):
+                continue
             path = os.path.relpath(os.path.join(folder, name), root)
             for ref in set(re.findall(r"\b((?:src|cli|tests|tools|cmake)/[\w/.-]+\.(?:c|h|def|inc|cc|py))\b",
                                       read(root, path))):

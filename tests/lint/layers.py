@@ -23,7 +23,7 @@ MAY = {
     "runtime": ["lib", "plan"],
     "driver": ["reader", "trace", "target", "math", "lib", "interp", "passes",
                "kernel", "fusion", "plan", "codegen", "runtime"],
-    "lab": ["driver", "trace", "target", "passes", "fusion", "plan",
+    "lab": ["driver", "reader", "lib", "trace", "target", "passes", "fusion", "plan",
             "codegen", "runtime"],
 }
 EXTERNAL = {r"^llvm-c/": ["src/codegen/llvm/"], r"^hwloc": ["src/runtime/"],

@@ -245,7 +245,7 @@ static void heroes_choose_the_emitter(void **state) {
   assert_int_equal(kernel(&w, NULL, "k").emitter, LW_GPU_CONCATENATE);
   assert_int_equal(kernel(&w, NULL, "s").emitter, LW_GPU_SCATTER);
   assert_true(lw_gpu_physically_transposing(named(&w, "t")));
-  assert_true(lw_gpu_is_significant_reduce(named(&w, "r")));
+  assert_true(lw_gpu_holds_significant_reduce(w.model, named(&w, "r")));
   assert_true(lw_gpu_is_reduction_fusible(w.model, named(&w, "r")));
   assert_true(lw_gpu_input_fusible_scatter(named(&w, "s")));
   assert_false(lw_gpu_loop_fusible(named(&w, "r"), false));

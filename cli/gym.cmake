@@ -1,0 +1,18 @@
+# cmake -DOUT=gym.c -DDIR=share/gym -P gym.cmake: the gym's programs as C.
+set(text "#include \"gym.h\"\n\nconst cli_gym_program cli_gym[] = {\n")
+file(GLOB programs ${DIR}/*.hlo)
+list(SORT programs)
+foreach(program ${programs})
+  get_filename_component(name ${program} NAME_WE)
+  string(APPEND text "    {\"${name}\"")
+  foreach(kind txt hlo)
+    file(READ ${DIR}/${name}.${kind} body HEX)
+    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "\\\\x\\1" body "${body}")
+    string(REGEX REPLACE "(\\\\x..\\\\x..\\\\x..\\\\x..\\\\x..\\\\x..\\\\x..\\\\x..)"
+           "\\1\"\n     \"" body "${body}")
+    string(APPEND text ",\n     \"${body}\"")
+  endforeach()
+  string(APPEND text "},\n")
+endforeach()
+string(APPEND text "    {0, 0, 0}};\n")
+file(WRITE ${OUT} "${text}")
