@@ -156,11 +156,21 @@ def as_type(array, dtype):
             else array.astype(dtype))
 
 
+def know_lapack():
+    """LAPACK's custom calls find their routines in SciPy once this is done."""
+    try:
+        from jaxlib import lapack
+        lapack._lapack.initialize()
+    except (ImportError, AttributeError):
+        pass  # another jaxlib; a program that needs them says so
+
+
 def run(executable, device, text, inputs, outputs):
     """Arrays p0, p1, ... in, o0, o1, ... out. Types that numpy lacks travel
     as unsigned integers of their width."""
     import jax
     import numpy
+    know_lapack()
     types = parameter_types(text)
     with numpy.load(inputs) as file:
         arrays = [as_type(file[f"p{k}"], dtype)
@@ -352,7 +362,8 @@ def flags_of(job, dump):
     if disabled:
         flags.append(quoted_flag(DISABLE + ",".join(disabled)))
     return " ".join([f"--xla_dump_to={dump}", "--xla_dump_hlo_pass_re=.*",
-                     "--xla_dump_hlo_as_text"] + flags)
+                     "--xla_dump_hlo_as_text",
+                     "--xla_dump_large_constants"] + flags)
 
 
 def main_prefix(dump):
@@ -405,7 +416,7 @@ def lay_out(folder, dump, log):
 
 
 def work(request, job, log):
-    """In a process of its own. Returns what xla.json holds."""
+    """In a process of its own: fills the folder."""
     folder = job["folder"]
     with tempfile.TemporaryDirectory(prefix="lawson-xla-") as dump:
         os.environ["XLA_FLAGS"] = flags_of(job, dump)
@@ -419,13 +430,19 @@ def work(request, job, log):
             lost = lay_out(folder, dump, file.read())
         answer = {"versions": versions(request["backend"]),
                   "compile_ms": elapsed, "not_kept": lost}
+        write_answer(folder, answer)  # a run may end the process
         if job.get("inputs"):
             try:
                 run(executable, device, text, job["inputs"],
                     folder + "/outputs.npz")
             except Exception as error:
                 answer["run_error"] = f"{type(error).__name__}: {error}"
-    return answer
+                write_answer(folder, answer)
+
+
+def write_answer(folder, answer):
+    with open(folder + "/xla.json", "w") as file:
+        json.dump(answer, file)
 
 
 def child(request, job, log):
@@ -436,9 +453,7 @@ def child(request, job, log):
     try:
         os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), 2)
         os.dup2(2, 1)
-        answer = work(request, job, log)
-        with open(job["folder"] + "/xla.json", "w") as file:
-            json.dump(answer, file)
+        work(request, job, log)
         code = 0
     except Exception as error:  # all of XLA's own refusals too
         with open(job["folder"] + "/error", "w") as file:
@@ -460,6 +475,12 @@ def verdict(job, log, status):
     with open(log, errors="replace") as file:
         lines = [s for s in file.read().split("\n") if re.match(r"[FE]\d", s)]
     said = ": " + lines[-1].split("] ", 1)[-1] if lines else ""
+    if os.path.exists(folder + "/xla.json"):
+        with open(folder + "/xla.json") as file:
+            answer = json.load(file)
+        answer["run_error"] = f"the program ended its process ({how}){said}"
+        write_answer(folder, answer)
+        return None
     return f"XLA ended the process ({how}){said}"
 
 

@@ -177,7 +177,8 @@ static const char *pick(const name_list *names, const char *which) {
     if (!strcmp(names->data[k], which)) return names->data[k];
   }
   if (names->len == 1) return names->data[0];
-  return only_one(names, ".before_optimizations.txt");
+  const char *text = only_one(names, ".before_optimizations.txt");
+  return text ? text : only_one(names, ".before_optimizations.hlo.pb");
 }
 
 static lw_status no_choice(const char *path, const char *which,

@@ -71,8 +71,9 @@ static void list_candidates(run *r, const lw_inst *i) {
     if (!at || !xla_is_fusible(o)) continue;
     lw_vec_push(&r->candidates, ((candidate){at, k}));
   }
-  qsort(r->candidates.data, r->candidates.len, sizeof *r->candidates.data,
-        by_position);
+  if (r->candidates.len)
+    qsort(r->candidates.data, r->candidates.len, sizeof *r->candidates.data,
+          by_position);
 }
 
 static void drop_if_dead(run *r, lw_inst *producer) {

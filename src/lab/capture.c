@@ -19,11 +19,12 @@ extern char **environ;
 
 /* ---- running ---- */
 
-/* Ours come last: of two equal flags XLA takes the later one. */
+/* Ours come last: of two equal flags XLA takes the later one. Protos, since the
+ * text leaves large constants out. */
 static void set_flags(const char *folder) {
   const char *own = getenv("XLA_FLAGS");
   lw_buf b = {0};
-  lw_buf_printf(&b, "%s%s--xla_dump_to=%s --xla_dump_hlo_as_text",
+  lw_buf_printf(&b, "%s%s--xla_dump_to=%s --xla_dump_hlo_as_proto",
                 own ? own : "", own && *own ? " " : "", folder);
   setenv("XLA_FLAGS", lw_buf_cstr(&b), 1);
   lw_buf_free(&b);
@@ -73,15 +74,15 @@ lw_status lw_capture_run(const char *const *argv, const char *folder,
 
 /* ---- listing ---- */
 
-static const char before_end[] = "before_optimizations.txt";
-static const char after_end[] = "after_optimizations.txt";
+static const char before_end[] = "before_optimizations.hlo.pb";
+static const char after_end[] = "after_optimizations.hlo.pb";
 
 static bool ends_with(const char *s, const char *end) {
   size_t n = strlen(s), m = strlen(end);
   return n >= m && !strcmp(s + n - m, end);
 }
 
-/* "module_0003.jit_step.before_optimizations.txt" */
+/* "module_0003.jit_step.before_optimizations.hlo.pb" */
 static bool parse_name(const char *file, lw_captured *c) {
   long long number;
   int used = 0;

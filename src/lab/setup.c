@@ -329,7 +329,7 @@ lw_status lw_setup_find_all(lw_setup_list *list) {
       add_entry(list, lw_buf_cstr(&data), e->d_name);
   }
   if (d) closedir(d);
-  qsort(list->data, list->len, sizeof *list->data, by_name);
+  if (list->len) qsort(list->data, list->len, sizeof *list->data, by_name);
   lw_buf_free(&data);
   return NULL;
 }

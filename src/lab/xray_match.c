@@ -109,6 +109,15 @@ static bool same_stem(const char *a, const char *b) {
   return n == stem(b) && !strncmp(a, b, n);
 }
 
+/* XLA's copies count in the last place: "add.762.0" is copied as "add.762.3".
+ * A name of one place says nothing. */
+static bool same_but_last(const char *a, const char *b) {
+  const char *x = strrchr(a, '.'), *y = strrchr(b, '.');
+  size_t n = x ? (size_t)(x - a) : 0;
+  return x && y && n == (size_t)(y - b) && !strncmp(a, b, n) &&
+         memchr(a, '.', n);
+}
+
 static const char *op_name(const lw_inst *i) {
   return i->metadata && i->metadata->op_name ? i->metadata->op_name : "";
 }
@@ -118,6 +127,8 @@ static int evidence(const matching *m, const lw_inst *i, int32_t value) {
   int points = !m->taken[value];
   if (!strcmp(i->name, v->name))
     points += 4;
+  else if (same_but_last(i->name, v->name))
+    points += 3;
   else if (same_stem(i->name, v->name))
     points += 1;
   if (*op_name(i) && !strcmp(op_name(i), op_name(v))) points += 3;

@@ -151,9 +151,11 @@ static void index_rule(names *n, lw_map *rules, size_t k) {
   const lw_decision *d = x->rules_explain.edges.data[k].d;
   int32_t value = root_of(n, d->value), reader = root_of(n, d->reader);
   if (value < 0) return;
-  const char *in = lw_trace_origin(lw_compiled_trace(x->rules), d->consumer);
+  const char *in = d->consumer;
+  if (!lw_map_get(&n->members, xray_hash(in)) && xray_value_named(x, in) < 0)
+    in = lw_trace_origin(lw_compiled_trace(x->rules), in);
   const lw_inst *v = x->values.data[value].inst;
-  if (reader >= 0 || !*d->reader)
+  if (reader >= 0 || !*d->reader || strchr(d->reader, ','))
     *lw_map_put(rules, pair_key(value, reader)) = k + 1;
   for (const lw_use *u = v->uses; u; u = u->next) {
     const uint64_t *to = lw_map_get(&x->value_of, (uintptr_t)u->user);

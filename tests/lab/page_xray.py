@@ -352,7 +352,8 @@ def screenshots(chrome, lawson, folder, out):
     shot("xray-graph", lambda p: p.locator(wall).press("Enter"))
     shot("xray-slider", lambda p: p.locator("#slider").fill("9"), dark=True)
     shot("xray-hlo", lambda p: (p.click("#tab-hlo"), p.locator(
-        "#lines-before [data-v]", has_text="%multiply").first.click()))
+        "#lines-before [data-v]", has_text="%multiply").first.click(
+            position={"x": 30, "y": 8})))
     shot("xray-memory", lambda p: p.click("#tab-memory"))
 
     def guess(p):

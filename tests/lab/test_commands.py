@@ -179,18 +179,20 @@ run(1, "diff", module, "--a=--no-such", "--b=", says="--no-such")
 # ---- capture: a program that dumps as XLA does ----
 program = write("train.sh", """#!/bin/sh
 case "$XLA_FLAGS" in
-  "--own_flag=1 --xla_dump_to="*" --xla_dump_hlo_as_text") ;;
+  "--own_flag=1 --xla_dump_to="*" --xla_dump_hlo_as_proto") ;;
   *) echo "flags: $XLA_FLAGS"; exit 9 ;;
 esac
 folder=${XLA_FLAGS#*--xla_dump_to=}
 folder=${folder%% *}
-cp """ + module + """ $folder/module_0003.jit_f.before_optimizations.txt
-after=$folder/module_0003.jit_f.cpu_after_optimizations.txt
-cp """ + tmp + """/with.hlo $after
-echo rubbish > $folder/module_0004.jit_g.before_optimizations.txt
+cd """ + tmp + """
+cp before.pb $folder/module_0003.jit_f.before_optimizations.hlo.pb
+cp after.pb $folder/module_0003.jit_f.cpu_after_optimizations.hlo.pb
+echo rubbish > $folder/module_0004.jit_g.before_optimizations.hlo.pb
 echo "the program's own words"
 exit $1
 """, 0o755)
+run(0, "fmt", module, "--proto", "-o", tmp + "/before.pb")
+run(0, "fmt", tmp + "/with.hlo", "--proto", "-o", tmp + "/after.pb")
 own = {"XLA_FLAGS": "--own_flag=1"}
 run(0, "capture", "-o", "kept", "--", program, "0", says="jit_f", more=own)
 listed = json.loads(run(0, "capture", "--json", "-o", "kept2", "--", program,

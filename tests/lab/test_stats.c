@@ -53,6 +53,19 @@ static void few_false_calls(void **state) {
   assert_true(calls <= 18);
 }
 
+/* Without a margin that takes small ones for SAME. */
+static void few_false_calls_without_a_margin(void **state) {
+  (void)state;
+  static const lw_stop_rule strict = {0.05, 0.0001, 40, 4};
+  int32_t calls = 0;
+  for (uint64_t s = 1; s <= 200; s++) {
+    lw_verdict v = noise_compare(&noise_quiet, &strict, 0, s).verdict;
+    calls += v == LW_FASTER || v == LW_SLOWER;
+  }
+  print_message("false calls without a margin: %d of 200\n", calls);
+  assert_true(calls <= 18);
+}
+
 static void finds_three_percent(void **state) {
   (void)state;
   int32_t found = 0;
@@ -193,6 +206,7 @@ int main(void) {
       cmocka_unit_test(quantiles),
       cmocka_unit_test(looks_spend_alpha),
       cmocka_unit_test(few_false_calls),
+      cmocka_unit_test(few_false_calls_without_a_margin),
       cmocka_unit_test(finds_three_percent),
       cmocka_unit_test(says_same),
       cmocka_unit_test(chapters_pairs_stay_undecided),

@@ -8,7 +8,7 @@ function drawHlo(panel) {
   const side = (key, title) => h("div", { class: "side" }, h("h2", {}, title),
     h("div", { class: "lines", id: `lines-${key}`, role: "group",
       "aria-label": title, on: { click: lineClick, keydown: lineKey,
-        mouseover: lineHover } }, M.text[key].map((l) => hloLine(key, l))));
+        mouseover: lineHover } }, chunks(key)));
   fill(panel, {}, [
     h("p", { class: "quiet", style: "margin:0 0 6px" }, "A line lights the " +
       "lines of the same value on the other side; its source stands before it."),
@@ -21,13 +21,24 @@ function drawHlo(panel) {
   }
 }
 
+/* Hundreds of lines at a time, so that those out of sight cost no layout. */
+function chunks(key) {
+  const all = [], lines = M.text[key];
+  for (let k = 0; k < lines.length; k += 100) {
+    const part = lines.slice(k, k + 100);
+    all.push(h("div", { class: "chunk", style: "contain-intrinsic-size: auto " +
+      `900px auto ${18 * part.length}px` }, part.map((l) => hloLine(key, l))));
+  }
+  return all;
+}
+
 const HAS_SOURCES = M.sources.some((x) => x.file);
 
 function hloLine(key, l) {
   const v = l.value != null ? M.values[l.value] : null;
   const src = v && v.source != null ? M.sources[v.source] : null;
-  const line = h("div", l.value != null ? { tabindex: "-1",
-    "data-v": l.value } : {},
+  const line = h("div", l.value != null ? { class: "line", tabindex: "-1",
+    "data-v": l.value } : { class: "line" },
     HAS_SOURCES && h("span", { class: "at", title: src ? src.op_name : null },
       where(src)), l.text || " ");
   if (l.value != null) {
