@@ -182,8 +182,7 @@ lw_comp **lw_module_post_order(const lw_module *m, lw_arena *a, int32_t *n,
 void lw_module_remove_comp(lw_module *m, lw_comp *c);
 /* A name that registry never gave, as XLA numbers it (names.c): want itself, or
  * its root with the next free number. Interned. */
-const char *lw_name_unique(lw_context *ctx, lw_map *registry,
-                           const char *want);
+const char *lw_name_unique(lw_context *ctx, lw_map *registry, const char *want);
 void lw_names_copy(lw_map *to, const lw_map *from);
 /* Uses an instruction name up, as making one of that name would; the name it
  * would have got. */

@@ -59,7 +59,7 @@ static int by_start(const void *x, const void *y) {
 
 static void normalise(segment_list *l) {
   if (l->len == 0) return;
-  if (l->len) qsort(l->data, l->len, sizeof *l->data, by_start);
+  qsort(l->data, l->len, sizeof *l->data, by_start);
   size_t n = 0;
   for (size_t k = 1; k < l->len; k++) {
     if (l->data[k].first <= l->data[n].last + 1) {
