@@ -83,19 +83,6 @@ static int find_inputs(session *s, const char *given) {
 
 /* ---- are the outputs equal? ---- */
 
-static lw_prim narrowest_float(const lw_module *m) {
-  lw_prim best = LW_PRIM_INVALID;
-  for (const lw_comp *c = m->first_comp; c; c = c->next)
-    for (const lw_inst *i = c->first; i; i = i->next) {
-      lw_prim t = lw_prim_part(i->shape->type);
-      if (!lw_prim_is_float(t)) continue;
-      if (best == LW_PRIM_INVALID ||
-          lw_prim_table[t].man_bits < lw_prim_table[best].man_bits)
-        best = t;
-    }
-  return best;
-}
-
 typedef struct {
   lw_arena *arena;
   lw_npz *of[2];
@@ -119,7 +106,7 @@ static lw_status check_leaves(output_check *c, const lw_shape *s) {
   LW_TRY(lw_npz_read(c->of[1], key, s, c->arena, &y));
   lw_value_diff d;
   LW_TRY(lw_literal_diff(x, y, false, &d));
-  lw_prim t = lw_prim_part(s->type), narrow = narrowest_float(c->m);
+  lw_prim t = lw_prim_part(s->type), narrow = cli_narrowest_float(c->m);
   c->close &= lw_close_to_peer(t, narrow == LW_PRIM_INVALID ? t : narrow, &d);
   c->different += d.different;
   c->elements += d.elements;

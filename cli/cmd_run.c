@@ -131,21 +131,6 @@ static int run_native(session *s) {
 
 /* ---- comparing with what was expected ---- */
 
-static lw_prim narrowest_float(const lw_module *m) {
-  lw_prim best = LW_PRIM_INVALID;
-  for (const lw_comp *c = m->first_comp; c; c = c->next) {
-    for (const lw_inst *i = c->first; i; i = i->next) {
-      lw_prim t = lw_prim_part(i->shape->type);
-      if (!lw_prim_is_float(t)) continue;
-      if (best == LW_PRIM_INVALID ||
-          lw_prim_table[t].man_bits < lw_prim_table[best].man_bits) {
-        best = t;
-      }
-    }
-  }
-  return best;
-}
-
 typedef struct {
   lw_value_diff diff;
   bool has_reference, close;
@@ -181,7 +166,7 @@ static lw_status compare_one(session *s, lw_npz *z, int k,
   *want = w;
   LW_TRY(lw_literal_diff(got, w, false, &c->diff));
   lw_prim t = lw_prim_part(got->shape->type);
-  lw_prim narrow = narrowest_float(s->in.module);
+  lw_prim narrow = cli_narrowest_float(s->in.module);
   c->close =
       lw_close_to_peer(t, narrow == LW_PRIM_INVALID ? t : narrow, &c->diff);
   if (c->close) return NULL;

@@ -294,3 +294,18 @@ void cli_json_print(cJSON *j) {
   cJSON_free(s);
   cJSON_Delete(j);
 }
+
+lw_prim cli_narrowest_float(const lw_module *m) {
+  lw_prim best = LW_PRIM_INVALID;
+  for (const lw_comp *c = m->first_comp; c; c = c->next) {
+    for (const lw_inst *i = c->first; i; i = i->next) {
+      lw_prim t = lw_prim_part(i->shape->type);
+      if (!lw_prim_is_float(t)) continue;
+      if (best == LW_PRIM_INVALID ||
+          lw_prim_table[t].man_bits < lw_prim_table[best].man_bits) {
+        best = t;
+      }
+    }
+  }
+  return best;
+}

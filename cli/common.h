@@ -43,6 +43,8 @@ int cli_inputs(const cli_args *a, cli_input *in, lw_literal ***args, int32_t *n,
 int cli_number(const cli_args *a, cli_option_id id, int64_t low, int64_t high,
                int64_t dflt, int64_t *out);
 lw_compile_options cli_compile_options(const cli_args *a);
+/* The least precise float type of the module; LW_PRIM_INVALID: it has none. */
+lw_prim cli_narrowest_float(const lw_module *m);
 
 /* ---- output ---- */
 void cli_out(const char *text);

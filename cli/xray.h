@@ -30,6 +30,5 @@ void cli_index_add(cli_index *i, const char *page, const char *text,
 /* html: more below the table, or NULL. */
 int cli_index_write(const cli_index *i, const char *title, const char *html,
                     const char *dir);
-void cli_html_text(lw_buf *b, const char *s);
 
 #endif

@@ -2,42 +2,22 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "lab/results_page.h"
 #include "xray.h"
-
-void cli_html_text(lw_buf *b, const char *s) {
-  for (; *s; s++) {
-    switch (*s) {
-      case '<':
-        lw_buf_str(b, "&lt;");
-        break;
-      case '>':
-        lw_buf_str(b, "&gt;");
-        break;
-      case '&':
-        lw_buf_str(b, "&amp;");
-        break;
-      case '"':
-        lw_buf_str(b, "&quot;");
-        break;
-      default:
-        lw_buf_chr(b, *s);
-    }
-  }
-}
 
 void cli_index_add(cli_index *i, const char *page, const char *text,
                    lw_xray_head h) {
   lw_buf *b = &i->rows;
   lw_buf_str(b, "<tr><td><a href=\"");
-  cli_html_text(b, page);
+  lw_html_escape(b, page);
   lw_buf_str(b, "\">");
-  cli_html_text(b, text ? text : page);
+  lw_html_escape(b, text ? text : page);
   lw_buf_str(b, "</a></td><td>");
-  cli_html_text(b, h.module);
+  lw_html_escape(b, h.module);
   lw_buf_str(b, "</td><td>");
-  cli_html_text(b, h.compiler);
+  lw_html_escape(b, h.compiler);
   lw_buf_str(b, ", ");
-  cli_html_text(b, h.target);
+  lw_html_escape(b, h.target);
   lw_buf_printf(b,
                 "</td><td>%s</td><td>%lld → %lld</td><td>%lld</td>"
                 "<td>%d</td></tr>\n",
