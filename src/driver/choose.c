@@ -4,12 +4,12 @@
  * model can be beaten at its own game by a rule it does not know. So both are
  * decided, both measured with one model and one planner, and the rule is: of
  * the results that are worse than XLA's neither in time nor in peak, the
- * fastest; of equals the first. XLA's own result always qualifies, so the
+ * first. XLA's own result always qualifies, so the
  * choice is never worse than it in either.
  *
  * The candidates, in order: priority (on a GPU: XLA's pipeline with a second
- * round of priority fusion over what multi-output fusion left); the same
- * without multi-output fusion, which keeps several results alive at once;
+ * round of priority fusion over what multi-output fusion left); the same with
+ * ever less multi-output fusion, which keeps several results alive at once;
  * XLA's. Where a faster result was left for its memory the record says for how
  * many bytes. */
 #include "driver/choose.h"
