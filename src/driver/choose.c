@@ -49,7 +49,8 @@ static lw_status try_steps(const lw_module *before,
   p.dump_dir = NULL;
   p.trace = out->trace = lw_trace_new();
   LW_TRY(lw_module_clone(before, &out->module));
-  LW_TRY(lw_pipeline_run(out->module, &lw_pipeline_cpu, &p, a, &out->report));
+  LW_TRY(
+      lw_pipeline_run(out->module, &lw_pipeline_fusion, &p, a, &out->report));
   out->worth = (lw_worth){INFINITY, INT64_MAX};
   if (has_giant(out->module)) return NULL;
   return lw_worth_of(out->module, p.target, plan, &out->worth);

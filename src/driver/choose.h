@@ -28,10 +28,10 @@ typedef struct {
   lw_worth worth;
 } lw_candidate;
 
-/* before: as it was handed to the pipeline; first: what --fusion=priority made
- * of it with the options p. first is replaced (and freed) by another strategy's
- * result where that is called for, and stays where one of them cannot be
- * planned; the reports live in arena a. */
+/* before: as it stands right before the fusion steps; first: what
+ * --fusion=priority made of it with the options p. first is replaced (and
+ * freed) by another strategy's result where that is called for, and stays where
+ * one of them cannot be planned; the reports live in arena a. */
 void lw_choose_fusion(const lw_module *before, const lw_pipeline_options *p,
                       const lw_plan_options *plan, lw_arena *a,
                       lw_candidate *first);

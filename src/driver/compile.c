@@ -100,18 +100,21 @@ static lw_plan_options plan_options(const lw_compiled *c,
 
 static lw_status run_guarded(lw_compiled *c, const lw_compile_options *o,
                              const lw_pipeline_options *p) {
-  lw_module *before;
+  lw_pipeline_options clean = *p;
   lw_plan_options plan = plan_options(c, o);
+  lw_candidate mine = {.module = c->module, .trace = c->trace};
+  lw_module *before;
+  clean.fusion_steps = NULL;
+  LW_TRY(lw_pipeline_run(c->module, &lw_pipeline_cpu, &clean, c->arena,
+                         &c->report));
   LW_TRY(lw_module_clone(c->module, &before));
-  lw_status st =
-      lw_pipeline_run(c->module, &lw_pipeline_cpu, p, c->arena, &c->report);
+  lw_status st = lw_pipeline_run(c->module, &lw_pipeline_fusion, p, c->arena,
+                                 &mine.report);
   if (!st) {
-    lw_candidate mine = {
-        .module = c->module, .trace = c->trace, .report = c->report};
     lw_choose_fusion(before, p, &plan, c->arena, &mine);
     c->module = mine.module;
     c->trace = mine.trace;
-    c->report = mine.report;
+    lw_pipeline_report_add(&c->report, &mine.report, c->arena);
   }
   lw_module_free(before);
   return st;

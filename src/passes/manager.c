@@ -430,6 +430,54 @@ static void fill_report(manager *mg, lw_pipeline_report *r) {
   r->insts_after = lw_module_inst_count(mg->m);
 }
 
+static void add_stats(lw_pass_result *x, const lw_pass_result *y, lw_arena *a) {
+  lw_pass_stat *v = LW_NEW_ARRAY(a, lw_pass_stat, x->n_stats + y->n_stats);
+  int32_t n = x->n_stats;
+  if (n) memcpy(v, x->stats, (size_t)n * sizeof *v);
+  for (int32_t k = 0; k < y->n_stats; k++) {
+    int32_t at = 0;
+    while (at < n && strcmp(v[at].name, y->stats[k].name)) at++;
+    if (at == n) v[n++] = (lw_pass_stat){y->stats[k].name, 0};
+    v[at].count += y->stats[k].count;
+  }
+  x->stats = v;
+  x->n_stats = n;
+}
+
+static void add_result(lw_pass_result *x, const lw_pass_result *y,
+                       lw_arena *a) {
+  if (!y->runs) return;
+  if (!x->runs) {
+    *x = *y;
+    return;
+  }
+  if (y->verdict > x->verdict) x->verdict = y->verdict;
+  x->runs += y->runs;
+  x->moved_runs += y->moved_runs;
+  x->insts_after = y->insts_after;
+  x->inst_delta += y->inst_delta;
+  x->time_ns += y->time_ns;
+  add_stats(x, y, a);
+}
+
+void lw_pipeline_report_add(lw_pipeline_report *r,
+                            const lw_pipeline_report *then, lw_arena *arena) {
+  LW_ASSERT(r->n == then->n);
+  lw_pass_result *v = lw_arena_memdup(arena, r->v, (size_t)r->n * sizeof *r->v);
+  for (int32_t k = 0; k < r->n; k++) add_result(&v[k], &then->v[k], arena);
+  r->v = v;
+  lw_pass_run *runs =
+      LW_NEW_ARRAY(arena, lw_pass_run, r->n_runs + then->n_runs);
+  if (r->n_runs) memcpy(runs, r->runs, (size_t)r->n_runs * sizeof *runs);
+  if (then->n_runs)
+    memcpy(runs + r->n_runs, then->runs, (size_t)then->n_runs * sizeof *runs);
+  r->runs = runs;
+  r->n_runs += then->n_runs;
+  r->rounds += then->rounds;
+  r->insts_after = then->insts_after;
+  r->time_ns += then->time_ns;
+}
+
 lw_status lw_pipeline_run(lw_module *m, const lw_pipeline *pipeline,
                           const lw_pipeline_options *options, lw_arena *arena,
                           lw_pipeline_report *report) {

@@ -89,6 +89,11 @@ LW_MUST_USE lw_status lw_pipeline_run(lw_module *m, const lw_pipeline *pipeline,
                                       lw_arena *arena,
                                       lw_pipeline_report *report);
 
+/* Two pipelines that ran one after the other over a module, as one report
+ * (r's name): both list the same passes, that is, had the same extra ones. */
+void lw_pipeline_report_add(lw_pipeline_report *r,
+                            const lw_pipeline_report *then, lw_arena *arena);
+
 /* A table: pass, verdict, instructions, time, statistics. */
 void lw_pipeline_report_print(lw_buf *b, const lw_pipeline_report *r);
 const char *lw_pass_verdict_name(lw_pass_verdict v); /* "MOVED" ... */
@@ -98,6 +103,7 @@ int64_t lw_module_inst_count(const lw_module *m);
 
 /* pipelines.c: the ones we ship. */
 extern const lw_pipeline lw_pipeline_cpu;
+extern const lw_pipeline lw_pipeline_fusion; /* @fusion alone */
 /* By name ("cpu", "clean-up"); NULL when unknown. */
 const lw_pipeline *lw_pipeline_find(const char *name);
 

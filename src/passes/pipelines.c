@@ -38,6 +38,9 @@ static const char *const cpu[] = {OPEN_UP, EXPAND,    SIMPLIFY,
                                   FINISH,  "@fusion", NULL};
 const lw_pipeline lw_pipeline_cpu = {"cpu", cpu};
 
+static const char *const fusion[] = {"@fusion", NULL};
+const lw_pipeline lw_pipeline_fusion = {"fusion", fusion};
+
 static const char *const clean_up[] = {OPEN_UP, EXPAND, SIMPLIFY, FINISH, NULL};
 static const lw_pipeline clean_up_pipeline = {"clean-up", clean_up};
 
