@@ -70,13 +70,7 @@ static void print_row(const lw_run *r) {
 }
 
 static void add_row(cJSON *list, const lw_run *r) {
-  cJSON *o = cJSON_CreateObject();
-  cJSON_AddNumberToObject(o, "id", (double)r->id);
-  cJSON_AddStringToObject(o, "uid", r->uid);
-  cJSON_AddStringToObject(o, "kind", r->kind);
-  cJSON_AddStringToObject(o, "created", r->created);
-  cJSON_AddStringToObject(o, "status", r->status);
-  cJSON_AddStringToObject(o, "title", r->title);
+  cJSON *o = lw_run_head_to_json(r);
   cJSON *summary = r->summary ? cJSON_Parse(r->summary) : NULL;
   cJSON_AddItemToObject(o, "summary", summary ? summary : cJSON_CreateNull());
   cJSON_AddItemToArray(list, o);

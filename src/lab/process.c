@@ -59,7 +59,7 @@ static bool is_replaced(const char *ours, const char *const *env) {
   return false;
 }
 
-static char **merge_env(const char *const *env) {
+char **lw_process_env(const char *const *env) {
   size_t n = 0, extra = 0;
   while (environ[n]) n++;
   while (env && env[extra]) extra++;
@@ -74,7 +74,7 @@ static char **merge_env(const char *const *env) {
 }
 
 static int spawn(const lw_process *p, pipes *q, pid_t *pid) {
-  char **env = merge_env(p->env);
+  char **env = lw_process_env(p->env);
   if (!env) return ENOMEM;
   posix_spawn_file_actions_t fa;
   posix_spawn_file_actions_init(&fa);

@@ -29,4 +29,9 @@ typedef struct {
 LW_MUST_USE lw_status lw_process_run(const lw_process *p, lw_process_result *r);
 void lw_process_result_free(lw_process_result *r);
 
+/* Our environment with env's entries in place of ours of the same names, for a
+ * child (env may be NULL). The array is the caller's to free, its strings are
+ * not; NULL: no memory. */
+char **lw_process_env(const char *const *env);
+
 #endif

@@ -79,8 +79,7 @@ static void add_result(cJSON *o, const lw_run_data *d) {
   lw_status_free(st);
 }
 
-cJSON *lw_run_to_json(const lw_run_data *d) {
-  const lw_run *r = &d->run;
+cJSON *lw_run_head_to_json(const lw_run *r) {
   cJSON *o = cJSON_CreateObject();
   cJSON_AddNumberToObject(o, "id", (double)r->id);
   cJSON_AddStringToObject(o, "uid", r->uid);
@@ -88,6 +87,12 @@ cJSON *lw_run_to_json(const lw_run_data *d) {
   cJSON_AddStringToObject(o, "created", r->created);
   cJSON_AddStringToObject(o, "status", r->status);
   cJSON_AddStringToObject(o, "title", r->title);
+  return o;
+}
+
+cJSON *lw_run_to_json(const lw_run_data *d) {
+  const lw_run *r = &d->run;
+  cJSON *o = lw_run_head_to_json(r);
   add_parsed(o, "config", r->config);
   add_parsed(o, "provenance", r->provenance);
   add_parsed(o, "summary", r->summary);

@@ -5,6 +5,8 @@
 
 #include "lab/bench.h"
 
+/* What names a run: id, uid, kind, created, status, title. */
+cJSON *lw_run_head_to_json(const lw_run *r);
 /* All of a run; its result too, which import does not read. */
 cJSON *lw_run_to_json(const lw_run_data *d);
 /* Texts in the arena. INVALID_ARGUMENT names what is wrong. The caller frees

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-extern char **environ;
+#include "lab/process.h"
 
 struct lw_worker {
   pid_t pid; /* 0: reaped */
@@ -30,35 +30,15 @@ static double now_ms(void) {
   return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-static bool is_given(const char *ours, const char *const *env) {
-  size_t n = strcspn(ours, "=");
-  for (; env && *env; env++)
-    if (!strncmp(*env, ours, n + 1)) return true;
-  return false;
-}
-
-/* Ours, then env's. */
-static char **all_env(const char *const *env) {
-  size_t n = 0, more = 0, k = 0;
-  while (environ[n]) n++;
-  while (env && env[more]) more++;
-  char **all = malloc((n + more + 1) * sizeof *all);
-  if (!all) lw_oom(n);
-  for (size_t i = 0; i < n; i++)
-    if (!is_given(environ[i], env)) all[k++] = environ[i];
-  for (size_t i = 0; i < more; i++) all[k++] = (char *)env[i];
-  all[k] = NULL;
-  return all;
-}
-
 static int spawn(lw_worker *w, const char *const *argv, const char *const *env,
                  int in, int out) {
+  char **all = lw_process_env(env);
+  if (!all) return ENOMEM;
   posix_spawn_file_actions_t fa;
   posix_spawn_file_actions_init(&fa);
   posix_spawn_file_actions_adddup2(&fa, in, 0);
   posix_spawn_file_actions_adddup2(&fa, out, 1);
   posix_spawn_file_actions_adddup2(&fa, fileno(w->errors), 2);
-  char **all = all_env(env);
   int e = posix_spawnp(&w->pid, argv[0], &fa, NULL, (char **)argv, all);
   free(all);
   posix_spawn_file_actions_destroy(&fa);

@@ -95,3 +95,10 @@ void assert_same_bits(const char *text, const fused *f) {
   lw_arena_free(a);
   lw_module_free(m);
 }
+
+bool has_reason(const lw_trace *t, const char *code) {
+  for (size_t k = 0; k < lw_trace_count(t); k++)
+    if (!strcmp(lw_reason_table[lw_trace_at(t, k)->reason].code, code))
+      return true;
+  return false;
+}

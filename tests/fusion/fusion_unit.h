@@ -26,6 +26,7 @@ fused fuse_text(const char *text, const char *passes, const char *target);
 fused fuse_edges(const char *text, const char *passes, const char *target,
                  const char *force, const char *forbid);
 void fused_free(fused *f);
+bool has_reason(const lw_trace *t, const char *code);
 /* The module's text; the caller frees the buffer. */
 lw_buf fused_print(const fused *f);
 /* Runs both by the interpreter on seeded values: the bits are the same. */

@@ -29,22 +29,10 @@ import subprocess
 import sys
 import tempfile
 
+from parity import anonymous
+
 PRIORITY = "variadic-op-splitter,sort-iota-fusion,gpu-priority-fusion"
 ALONE = PRIORITY + ",gpu-multi-output-fusion"
-
-
-def anonymous(lines):
-    """Computations that nobody calls any more are printed by name, in the
-    module's own order: here by content, and sorted."""
-    sections, current = [], []
-    for line in lines:
-        if re.match(r"^[\w.-]+ \{$", line):
-            line = "computation {"
-            sections.append(current)
-            current = []
-        current.append(line)
-    sections.append(current)
-    return sections[0] + [line for section in sorted(sections[1:]) for line in section]
 
 
 def reached(lines):

@@ -134,13 +134,6 @@ static const reason_case cases[] = {
 
 enum { N_CASES = sizeof cases / sizeof *cases };
 
-static bool has_reason(const lw_trace *t, const char *code) {
-  for (size_t k = 0; k < lw_trace_count(t); k++)
-    if (!strcmp(lw_reason_table[lw_trace_at(t, k)->reason].code, code))
-      return true;
-  return false;
-}
-
 static void each_reason_is_given(void **state) {
   (void)state;
   int wrong = 0;
